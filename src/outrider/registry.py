@@ -1,0 +1,32 @@
+"""One visible table per kind: name -> ``"module:Class"``, resolved at first use.
+
+A new family or drafter is one file and one line here; the contract tests pick it up from the table.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from outrider.errors import UnknownNameError
+
+FAMILIES = {
+    "llama": "outrider.models.families.llama:Llama",
+    "qwen2": "outrider.models.families.qwen2:Qwen2",
+    "qwen3": "outrider.models.families.qwen3:Qwen3",
+}
+
+DRAFTERS = {
+    "none": "outrider.drafters.none:NoDrafter",
+    "ngram": "outrider.drafters.ngram:NgramDrafter",
+}
+
+
+def resolve(kind: str, table: dict[str, str], name: str) -> Any:
+    """Return the class that ``table`` holds under ``name``.
+
+    Raises:
+        UnknownNameError: with the nearest known name.
+    """
+    if name not in table:
+        raise UnknownNameError(kind, name, table)
+    module, _, attribute = table[name].partition(":")
+    return getattr(import_module(module), attribute)
