@@ -1,0 +1,1 @@
+"""Drafting methods, one file each: begin, propose, observe. The table is ``registry.DRAFTERS``."""

@@ -1,0 +1,123 @@
+"""N-gram look-up: what followed the last time the text looked like this, in prompt and output.
+
+Longest match first; where earlier places disagree about what follows, the proposal is a tree. Nodes are taken best
+first by the estimated probability of being reached, and only as many as pay for their share of the pass: expected
+tokens against its cost. Needs no weights. Source of the idea: prompt look-up decoding (Saxena 2023).
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from outrider.drafters.confidence import RANKS, Confidence
+from outrider.drafters.suffix import Match, SuffixIndex
+from outrider.engine.costs import Costs
+from outrider.engine.interfaces import Committed, Slot
+from outrider.engine.tree import Proposal
+
+MAX_NODES = 31  # with the root 32: beyond, a pass on a CPU costs as much as it can bring
+MIN_REACH = 0.02  # nodes reached less often are not worth ranking
+
+
+@dataclass(order=True, slots=True)
+class Candidate:
+    """A node that may be proposed next; ordered by how likely it is reached."""
+
+    minus_reach: float
+    order: int
+    token: int = field(compare=False)
+    parent: int = field(compare=False)
+    depth: int = field(compare=False)
+    matches: list[Match] = field(compare=False)
+
+
+class NgramDrafter:
+    """Looks the last tokens up in the sequence's own text."""
+
+    name = "ngram"
+    max_nodes = MAX_NODES
+    taps: tuple[int, ...] = ()
+
+    def __init__(self) -> None:
+        self._texts: dict[int, SuffixIndex] = {}
+        self._confidence: dict[int, Confidence] = {}
+
+    def begin(self, slot: int, prompt: tuple[int, ...]) -> None:
+        """Index the prompt."""
+        self._texts[slot] = SuffixIndex(prompt)
+        self._confidence[slot] = Confidence()
+
+    def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
+        """Propose for each slot the nodes that pay."""
+        return [Proposal() if slot is None else self._propose(slot, costs, len(slots)) for slot in slots]
+
+    def observe(self, committed: Committed) -> None:
+        """Compare what would have been guessed with what was decided, then add it to the text."""
+        for slot, tokens in zip(committed.slots, committed.tokens, strict=True):
+            if slot >= 0:
+                for token in tokens:
+                    self._learn(slot, token)
+                    self._texts[slot].append(token)
+
+    def end(self, slot: int) -> None:
+        """Forget the sequence."""
+        del self._texts[slot]
+        del self._confidence[slot]
+
+    def _learn(self, slot: int, token: int) -> None:
+        text, confidence = self._texts[slot], self._confidence[slot]
+        for rank, group in enumerate(_by_successor(text, text.matches(), 0)):
+            guess = text.tokens[group[0].place]
+            confidence.learn(group[0].length, rank, right=guess == token)
+            if guess == token:
+                break
+
+    def _propose(self, slot: Slot, costs: Costs, rows: int) -> Proposal:
+        text, confidence = self._texts[slot.slot], self._confidence[slot.slot]
+        nodes = _best_first(text, confidence, slot.max_depth)
+        kept = nodes[: _how_many_pay([-node.minus_reach for node in nodes], costs, rows)]
+        return Proposal(tuple(n.token for n in kept), tuple(n.parent for n in kept))
+
+
+def _by_successor(text: SuffixIndex, matches: list[Match], depth: int) -> list[list[Match]]:
+    """Group places by the token found ``depth`` after them; best group first, at most RANKS of them."""
+    groups: dict[int, list[Match]] = {}
+    for match in matches:
+        if match.place + depth < len(text.tokens):
+            groups.setdefault(text.tokens[match.place + depth], []).append(match)
+    return list(groups.values())[:RANKS]
+
+
+def _best_first(text: SuffixIndex, confidence: Confidence, max_depth: int) -> list[Candidate]:
+    """Nodes in the order of their probability of being reached; parents come before children."""
+    heap: list[Candidate] = []
+    pushed = 0
+
+    def push(matches: list[Match], parent: int, depth: int, reach: float) -> None:
+        nonlocal pushed
+        for rank, group in enumerate(_by_successor(text, matches, depth)):
+            chance = reach * confidence.of(group[0].length + depth, rank)
+            if chance >= MIN_REACH:
+                pushed += 1
+                token = text.tokens[group[0].place + depth]
+                heappush(heap, Candidate(-chance, pushed, token, parent, depth + 1, group))
+
+    nodes: list[Candidate] = []
+    if max_depth > 0:
+        push(text.matches(), 0, 0, 1.0)
+    while heap and len(nodes) < MAX_NODES:
+        node = heappop(heap)
+        nodes.append(node)
+        if node.depth < max_depth:
+            push(node.matches, len(nodes), node.depth, -node.minus_reach)
+    return nodes
+
+
+def _how_many_pay(reach: list[float], costs: Costs, rows: int) -> int:
+    """Number of nodes with the most expected tokens a second; 0 where plain decoding is best."""
+    best, best_pace, expected = 0, 1.0, 1.0
+    for index, chance in enumerate(reach, start=1):
+        expected += chance
+        pace = expected / costs.of(1 + index, rows)
+        if pace > best_pace:
+            best, best_pace = index, pace
+    return best

@@ -1,0 +1,26 @@
+"""No drafts: plain decoding, a tree of the anchor alone."""
+
+from outrider.engine.costs import Costs
+from outrider.engine.interfaces import Committed, Slot
+from outrider.engine.tree import Proposal
+
+
+class NoDrafter:
+    """Proposes nothing."""
+
+    name = "none"
+    max_nodes = 0
+    taps: tuple[int, ...] = ()
+
+    def begin(self, slot: int, prompt: tuple[int, ...]) -> None:
+        """Keep nothing."""
+
+    def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:  # noqa: ARG002 -- the interface
+        """Return empty proposals."""
+        return [Proposal()] * len(slots)
+
+    def observe(self, committed: Committed) -> None:
+        """Learn nothing."""
+
+    def end(self, slot: int) -> None:
+        """Free nothing."""

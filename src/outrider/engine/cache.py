@@ -1,0 +1,54 @@
+"""Keys and values of committed tokens, one slot a sequence, static shapes.
+
+Behind a slot's committed rows the nodes of the running pass leave theirs; a commit moves the walked path's rows
+to the front of that region. Lengths are kept by the engine, not here.
+
+Shape letters: L layers, S slots, G key/value heads, M rows, D head size, B batch rows, N nodes, P path.
+"""
+
+import torch
+from torch import Tensor
+
+
+class Cache:
+    """Room for ``slots`` sequences of ``rows`` keys and values in every layer, zeroed (and so not touched) at first."""
+
+    def __init__(
+        self,
+        *,
+        layers: int,
+        slots: int,
+        rows: int,
+        heads: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        shape = (layers, 2, slots, heads, rows, head_dim)
+        self.rows = rows
+        self._kv_L2SGMD = torch.zeros(shape, dtype=dtype, device=device)
+
+    def write(self, layer: int, rows: slice, columns_BN: Tensor, key_BGND: Tensor, value_BGND: Tensor) -> None:
+        """Leave the nodes' keys and values at ``columns_BN`` of the batch's slots."""
+        slots_B1 = torch.arange(rows.start, rows.stop, device=columns_BN.device)[:, None]
+        # An index on both sides of a slice puts the indexed axes first: [B, N, G, D].
+        self._kv_L2SGMD[layer, 0][slots_B1, :, columns_BN] = key_BGND.transpose(1, 2)
+        self._kv_L2SGMD[layer, 1][slots_B1, :, columns_BN] = value_BGND.transpose(1, 2)
+
+    def read(self, layer: int, rows: slice, span: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [B, G, span, D] of the batch's slots, as views."""
+        key_value = self._kv_L2SGMD[layer, :, rows, :, :span]
+        return key_value[0], key_value[1]
+
+    def commit(self, rows: slice, lengths_B: Tensor, path_BP: Tensor) -> None:
+        """Move the path's rows to ``lengths, lengths + 1, ...``; all are read before any is written."""
+        slots_B1 = torch.arange(rows.start, rows.stop, device=lengths_B.device)[:, None]
+        source_BP = lengths_B[:, None] + path_BP
+        target_BP = lengths_B[:, None] + torch.arange(path_BP.shape[1], device=lengths_B.device)
+        moved = self._kv_L2SGMD[:, :, slots_B1, :, source_BP]
+        self._kv_L2SGMD[:, :, slots_B1, :, target_BP] = moved
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole cache if every row is touched."""
+        return self._kv_L2SGMD.nbytes

@@ -1,0 +1,213 @@
+"""The engine: many sequences at once over one target, one drafter and one cache. Knows token ids, not text."""
+
+import time
+from collections.abc import Iterator
+from itertools import count
+
+import torch
+
+from outrider.acceptance import Round
+from outrider.engine.costs import Costs
+from outrider.engine.events import TokenEvent
+from outrider.engine.interfaces import Committed, Drafter, Slot, Target
+from outrider.engine.logprobs import path_logprobs
+from outrider.engine.params import SamplingParams
+from outrider.engine.rules import Rules
+from outrider.engine.scheduler import Scheduler
+from outrider.engine.sequence import Sequence, Watch
+from outrider.engine.step import Outcome, Rows, read_chunk, run_round
+from outrider.engine.tree import DraftTree, Proposal
+from outrider.errors import UsageError
+
+CHUNK = 512  # prompt tokens read in one pass: long enough for matrix products, short enough to let others decode
+
+
+class Engine:
+    """Runs sequences: ``add`` them, call ``step`` until they end, ``cancel`` at any time.
+
+    Args:
+        target: the model whose text is wanted.
+        drafter: what proposes.
+        slots: sequences at once.
+        max_len: longest sequence, prompt and output together.
+        device: where the target lives.
+        costs: what passes cost by width; learnt as the engine runs.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        drafter: Drafter,
+        *,
+        slots: int,
+        max_len: int,
+        device: torch.device,
+        costs: Costs | None = None,
+    ) -> None:
+        self.target, self.drafter, self.device = target, drafter, device
+        self.costs = costs or Costs()
+        self._scheduler = Scheduler(slots=slots, max_len=max_len)
+        self._cache = target.new_cache(slots=slots, max_len=max_len + 1 + drafter.max_nodes)
+        self._rules: dict[int, Rules] = {}
+        self._ids = count()
+
+    def add(
+        self,
+        prompt: tuple[int, ...],
+        params: SamplingParams,
+        *,
+        stop_ids: frozenset[int] = frozenset(),
+        watch: Watch | None = None,
+    ) -> Sequence:
+        """Queue a prompt.
+
+        Args:
+            prompt: token ids.
+            params: sampling settings.
+            stop_ids: tokens that end the text, beside those of ``params``.
+            watch: sees each new token; True ends the text (stop strings).
+
+        Raises:
+            UsageError: the prompt is empty, does not fit, or holds an id outside the vocabulary.
+        """
+        self._check_ids(prompt, "prompt")
+        self._check_ids(tuple(params.logit_bias), "logit_bias")
+        ends = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else stop_ids)
+        sequence = Sequence(id=next(self._ids), prompt=prompt, params=params, stop_ids=ends)
+        if watch is not None:
+            sequence.watch = watch
+        self._scheduler.add(sequence)
+        return sequence
+
+    def _check_ids(self, ids: tuple[int, ...], where: str) -> None:
+        size = self.target.shape.vocab_size
+        wrong = next((token for token in ids if not 0 <= token < size), None)
+        if wrong is not None:
+            raise UsageError(f"Token id {wrong} in {where}: expected 0 to {size - 1}, the target's vocabulary.")
+
+    def cancel(self, sequence: Sequence) -> None:
+        """Take a sequence out; nothing happens if it has ended."""
+        if self._scheduler.cancel(sequence.id) is not None:
+            sequence.finish_reason = "cancelled"
+            self._release(sequence)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything waits or runs."""
+        return self._scheduler.busy
+
+    def run(self) -> Iterator[TokenEvent]:
+        """Step until nothing is left."""
+        while self.busy:
+            yield from self.step()
+
+    @torch.inference_mode()
+    def step(self) -> list[TokenEvent]:
+        """Read at most one chunk of a prompt, then run one round for all that have read theirs."""
+        for sequence in self._scheduler.admit():
+            self._begin(sequence)
+        reading = self._scheduler.prefilling()
+        if reading is not None:
+            self._read(reading)
+        batch = self._scheduler.decoding()
+        return self._round(batch) if batch else []
+
+    def _begin(self, sequence: Sequence) -> None:
+        rules = Rules(sequence.params, self.target.shape.vocab_size, self.device)
+        rules.see_prompt(list(sequence.prompt))
+        self._rules[sequence.slot] = rules
+        self.drafter.begin(sequence.slot, sequence.prompt)
+
+    def _read(self, sequence: Sequence) -> None:
+        start, end = sequence.committed, min(sequence.committed + CHUNK, len(sequence.prompt) - 1)
+        rows = Rows(slice(sequence.slot, sequence.slot + 1), (start,))
+        outcome = read_chunk(
+            self.target, self.drafter, self._cache, rows, sequence.prompt[start:end], self.device
+        )
+        sequence.committed = end
+        self.drafter.observe(
+            Committed((sequence.slot,), ((),), outcome.tree, outcome.walk, outcome.out)
+        )
+
+    def _round(self, batch: list[Sequence | None]) -> list[TokenEvent]:
+        begun = time.perf_counter()
+        first = next(s for s in batch if s is not None).slot
+        slots = range(first, first + len(batch))
+        rows = Rows(
+            slice(first, first + len(batch)), tuple(self._scheduler.committed(slot) for slot in slots)
+        )
+        proposals = self.drafter.propose([_view(s) for s in batch], self.costs)
+        tree = DraftTree.of([s.anchor if s else 0 for s in batch], proposals, self.device)
+        rules = [self._rules[s.slot] if s else None for s in batch]
+        outcome = run_round(self.target, self.drafter, self._cache, rows, tree, rules, self.device)
+        events = self._take(batch, proposals, outcome)
+        self.costs.observe(tree.width * len(batch), time.perf_counter() - begun)
+        return events
+
+    def _take(
+        self, batch: list[Sequence | None], proposals: list[Proposal], outcome: Outcome
+    ) -> list[TokenEvent]:
+        """Read the walk, the one place where the host waits for the device, and hand out its tokens."""
+        tree, walk = outcome.tree, outcome.walk
+        accepted = walk.accepted_B.tolist()
+        paths = tree.tokens_BN.gather(1, walk.path_BN).tolist()
+        bonus = walk.bonus_B.tolist()
+        depths = tree.depths_BN.tolist()
+        events: list[TokenEvent] = []
+        taken: list[tuple[int, ...]] = []
+        for row, sequence in enumerate(batch):
+            if sequence is None:
+                taken.append(())
+                continue
+            drafted = len(proposals[row].tokens)
+            depth = max(depths[row][: 1 + drafted])
+            sequence.rounds.append(Round(drafted=drafted, depth=depth, accepted=accepted[row]))
+            tokens = (*paths[row][1 : 1 + accepted[row]], bonus[row])
+            new = self._extend(sequence, tokens, outcome, row)
+            events += new
+            taken.append(tuple(event.token for event in new))
+        self._observe(batch, taken, outcome)
+        return events
+
+    def _extend(
+        self, sequence: Sequence, tokens: tuple[int, ...], outcome: Outcome, row: int
+    ) -> list[TokenEvent]:
+        """Add a walk's tokens up to where the text ends."""
+        wanted = sequence.params.logprobs
+        logprobs = None if wanted is None else path_logprobs(outcome, row, tokens, wanted)
+        events = []
+        for index, token in enumerate(tokens):
+            ended = sequence.take(token)
+            origin = "draft" if index < len(tokens) - 1 else "target"
+            logprob = logprobs[index] if logprobs else None
+            events.append(
+                TokenEvent(sequence.id, token, origin, logprob, sequence.finish_reason)
+            )
+            if ended:
+                break
+        sequence.committed = sequence.length - 1
+        return events
+
+    def _observe(
+        self, batch: list[Sequence | None], taken: list[tuple[int, ...]], outcome: Outcome
+    ) -> None:
+        slots = tuple(-1 if s is None else s.slot for s in batch)
+        self.drafter.observe(Committed(slots, tuple(taken), outcome.tree, outcome.walk, outcome.out))
+        for sequence, tokens in zip(batch, taken, strict=True):
+            if sequence is None:
+                continue
+            self._rules[sequence.slot].see_output(list(tokens))
+            if sequence.finish_reason is not None:
+                self._scheduler.finish(sequence)
+                self._release(sequence)
+
+    def _release(self, sequence: Sequence) -> None:
+        if sequence.slot >= 0:
+            self.drafter.end(sequence.slot)
+            del self._rules[sequence.slot]
+
+
+def _view(sequence: Sequence | None) -> Slot | None:
+    if sequence is None:
+        return None
+    return Slot(sequence.slot, sequence.anchor, max_depth=sequence.room - 1)

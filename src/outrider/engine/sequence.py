@@ -1,0 +1,72 @@
+"""One request on its way through the engine. Free of torch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from outrider.acceptance import Round
+from outrider.engine.params import SamplingParams
+
+FinishReason = Literal["stop", "length", "cancelled"]
+Watch = Callable[[int], bool]
+
+
+def _never(_token: int) -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A prompt, what has been added to it, and how it went.
+
+    Attributes:
+        id: the engine's number for it.
+        prompt: token ids; at least one.
+        params: sampling settings.
+        stop_ids: tokens that end it.
+        watch: is shown each new token and says whether the text ends with it (stop strings).
+        slot: its place in the cache, -1 while it waits.
+        output: tokens added.
+        committed: tokens whose keys and values are in the cache.
+        rounds: one entry a round.
+    """
+
+    id: int
+    prompt: tuple[int, ...]
+    params: SamplingParams
+    stop_ids: frozenset[int] = frozenset()
+    watch: Watch = _never
+    slot: int = -1
+    output: list[int] = field(default_factory=list)
+    committed: int = 0
+    rounds: list[Round] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+
+    @property
+    def anchor(self) -> int:
+        """The last token; its successors are decided next."""
+        return self.output[-1] if self.output else self.prompt[-1]
+
+    @property
+    def length(self) -> int:
+        """Tokens so far."""
+        return len(self.prompt) + len(self.output)
+
+    @property
+    def prefilled(self) -> bool:
+        """Whether all but the anchor is in the cache."""
+        return self.committed == self.length - 1
+
+    @property
+    def room(self) -> int:
+        """New tokens that may still come."""
+        return self.params.max_tokens - len(self.output)
+
+    def take(self, token: int) -> bool:
+        """Add a token; return whether the sequence ends with it."""
+        self.output.append(token)
+        if token in self.stop_ids or self.watch(token):
+            self.finish_reason = "stop"
+        elif self.room == 0:
+            self.finish_reason = "length"
+        return self.finish_reason is not None

@@ -1,0 +1,171 @@
+"""The draft tree: what a drafter proposes and the target checks in one pass. Everything is one.
+
+Shape letters: B batch rows, N nodes of a row (root included, padded to a common width), V vocabulary.
+Node 0 is the root, the anchor. A parent stands before its children. A chain is a tree in which node i's
+parent is node i-1; plain decoding is a tree of the root alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from outrider.errors import VerificationError
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One sequence's guesses, on the host.
+
+    Attributes:
+        tokens: token of node 1, 2, ...; the root is not listed.
+        parents: parent of node 1, 2, ... (0 is the root).
+        draft_probs_KV: the law each token was drawn from, shape [len(tokens), V], or None where the tokens
+            are a deterministic choice. Chains only.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    draft_probs_KV: Tensor | None = None
+
+    @classmethod
+    def chain(cls, tokens: Sequence[int], draft_probs_KV: Tensor | None = None) -> "Proposal":
+        """Tokens one after the other."""
+        return cls(tuple(tokens), tuple(range(len(tokens))), draft_probs_KV)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each node follows the one before."""
+        return self.parents == tuple(range(len(self.parents)))
+
+    def check(self) -> None:
+        """Refuse a proposal that is no tree.
+
+        Raises:
+            VerificationError: a parent stands after its child, siblings carry the same token (a walk could
+                follow the wrong copy), or a tree comes with a draft distribution.
+        """
+        if len(self.tokens) != len(self.parents):
+            raise VerificationError(
+                f"Proposal has {len(self.tokens)} tokens and {len(self.parents)} parents; expected one parent a token."
+            )
+        for node, parent in enumerate(self.parents, start=1):
+            if not 0 <= parent < node:
+                raise VerificationError(
+                    f"Proposal node {node} has parent {parent}; expected an earlier node (0 to {node - 1})."
+                )
+        if len(set(zip(self.parents, self.tokens, strict=True))) != len(self.tokens):
+            raise VerificationError("Proposal has siblings with the same token; merge them into one node.")
+        if self.draft_probs_KV is not None and not self.is_chain:
+            raise VerificationError(
+                "Proposal is a tree with a draft distribution: only chains can be verified losslessly "
+                "by acceptance ratio; propose a chain, or a tree of deterministic nodes."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTree:
+    """The proposals of a batch as tensors of one width.
+
+    Attributes:
+        tokens_BN: int64.
+        parents_BN: int64; the root's is 0.
+        depths_BN: int64; the root's is 0.
+        visible_BNN: bool; [b, i, j] is whether node j is an ancestor of node i, or i itself.
+        counts_B: int64; real nodes of each row, root included. Nodes beyond are padding: children of the
+            root that no walk may enter.
+        is_chain: known on the host: committing a path of a chain moves nothing.
+        draft_probs_BKV: [B, N-1, V] law that node k+1 was drawn from, or None.
+    """
+
+    tokens_BN: Tensor
+    parents_BN: Tensor
+    depths_BN: Tensor
+    visible_BNN: Tensor
+    counts_B: Tensor
+    is_chain: bool
+    draft_probs_BKV: Tensor | None = None
+
+    @property
+    def width(self) -> int:
+        """Nodes of a row, root and padding included."""
+        return self.tokens_BN.shape[1]
+
+    @classmethod
+    def chain(cls, tokens_BN: Tensor) -> "DraftTree":
+        """Rows of tokens, each following the one before; all of them real."""
+        rows, width = tokens_BN.shape
+        device = tokens_BN.device
+        order = torch.arange(width, device=device).expand(rows, width)
+        visible = torch.ones(width, width, dtype=torch.bool, device=device).tril()
+        return cls(
+            tokens_BN=tokens_BN,
+            parents_BN=(order - 1).clamp(min=0),
+            depths_BN=order,
+            visible_BNN=visible.expand(rows, width, width),
+            counts_B=torch.full((rows,), width, device=device),
+            is_chain=True,
+        )
+
+    @classmethod
+    def of(
+        cls, anchors: Sequence[int], proposals: Sequence[Proposal], device: torch.device
+    ) -> "DraftTree":
+        """Put a batch of proposals under their anchors and pad them to one width.
+
+        Raises:
+            VerificationError: a proposal is no tree.
+        """
+        width = 1 + max(len(proposal.tokens) for proposal in proposals)
+        shape = (len(anchors), width)
+        tokens, parents, depths = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+        visible = np.zeros((*shape, width), dtype=bool)
+        for row, (anchor, proposal) in enumerate(zip(anchors, proposals, strict=True)):
+            proposal.check()
+            tokens[row], parents[row, 1:] = anchor, 0
+            _fill(proposal, tokens[row], parents[row], depths[row], visible[row])
+        counts = [1 + len(proposal.tokens) for proposal in proposals]
+        return cls(
+            tokens_BN=torch.from_numpy(tokens).to(device),
+            parents_BN=torch.from_numpy(parents).to(device),
+            depths_BN=torch.from_numpy(depths).to(device),
+            visible_BNN=torch.from_numpy(visible).to(device),
+            counts_B=torch.tensor(counts, device=device),
+            is_chain=all(proposal.is_chain for proposal in proposals),
+            draft_probs_BKV=_stack_probs(proposals, width - 1, device),
+        )
+
+
+def _fill(
+    proposal: Proposal, tokens: np.ndarray, parents: np.ndarray, depths: np.ndarray, visible: np.ndarray
+) -> None:
+    """Write one row in place; what the proposal does not fill stays padding under the root."""
+    real = len(proposal.tokens)
+    tokens[1 : 1 + real] = proposal.tokens
+    parents[1 : 1 + real] = proposal.parents
+    depths[1:] = 1
+    visible[0, 0] = True
+    for node in range(1, len(tokens)):
+        parent = parents[node]
+        depths[node] = depths[parent] + 1
+        visible[node] = visible[parent]
+        visible[node, node] = True
+
+
+def _stack_probs(
+    proposals: Sequence[Proposal], width: int, device: torch.device
+) -> Tensor | None:
+    given = [p.draft_probs_KV for p in proposals if p.draft_probs_KV is not None]
+    if not given:
+        return None
+    if len(given) != sum(bool(p.tokens) for p in proposals):
+        raise VerificationError(
+            "Some proposals of the batch carry a draft distribution and some do not; expected all or none."
+        )
+    stacked = torch.zeros(len(proposals), width, given[0].shape[-1], device=device)
+    for row, proposal in enumerate(proposals):
+        if proposal.draft_probs_KV is not None:
+            stacked[row, : len(proposal.tokens)] = proposal.draft_probs_KV
+    return stacked

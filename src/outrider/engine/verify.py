@@ -1,0 +1,85 @@
+"""Verification: which path is accepted, and the bonus token. Lossless at any temperature.
+
+Greedy follows the argmax. A deterministic tree is walked by a draw from the target's law at each node. A chain
+with a draft distribution is accepted by ratio, min(1, p/q), with the residual at the first rejection (Leviathan
+et al. 2023; Chen et al. 2023). What is none of these is refused when the tree is made.
+Shape letters: B batch rows, N nodes, K = N-1 drafts of a chain, V vocabulary.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from outrider.engine.rules import Rules, draw
+from outrider.engine.tree import DraftTree
+from outrider.engine.uniforms import ACCEPT, DECIDE, RESIDUAL
+from outrider.engine.walk import Walk, follow
+from outrider.errors import VerificationError
+
+
+def verify(
+    tree: DraftTree,
+    logits_BNV: Tensor,
+    rules: Sequence[Rules | None],
+    positions: Sequence[int],
+) -> Walk:
+    """Walk each row of the tree by its own rules.
+
+    Args:
+        tree: what was run.
+        logits_BNV: raw logits of the target after each node, float32.
+        rules: per row; None for a row that does not count.
+        positions: per row the index in the sequence of the token that follows the root.
+    """
+    decisions_BN = logits_BNV.argmax(-1)
+    for row, rule in enumerate(rules):
+        if rule is None or (rule.params.greedy and not rule.params.edits_logits):
+            continue
+        if tree.draft_probs_BKV is None or rule.params.greedy:
+            decisions_BN[row] = _decide(tree, row, logits_BNV[row], rule, positions[row])
+    walk = follow(tree, decisions_BN)
+    if tree.draft_probs_BKV is not None:
+        for row, rule in enumerate(rules):
+            if rule is not None and not rule.params.greedy:
+                _accept_by_ratio(tree, row, logits_BNV[row], rule, positions[row], walk)
+    return walk
+
+
+def _decide(tree: DraftTree, row: int, logits_NV: Tensor, rule: Rules, position: int) -> Tensor:
+    """One decision a node: the argmax of the edited logits, or a draw from the processed law."""
+    edited_NV = rule.edit(logits_NV, tree.tokens_BN[row], tree.visible_BNN[row])
+    if rule.params.greedy:
+        return edited_NV.argmax(-1)
+    by_depth = torch.from_numpy(rule.uniforms.at(DECIDE, position, tree.width).copy())
+    uniforms_N = by_depth.to(logits_NV.device)[tree.depths_BN[row]]
+    return draw(rule.probabilities(edited_NV), uniforms_N)
+
+
+def _accept_by_ratio(
+    tree: DraftTree, row: int, logits_NV: Tensor, rule: Rules, position: int, walk: Walk
+) -> None:
+    """Accept a prefix of the chain by ratio and write it into the walk."""
+    assert tree.draft_probs_BKV is not None  # noqa: S101 -- our own invariant
+    target_NV = rule.probabilities(rule.edit(logits_NV, tree.tokens_BN[row], tree.visible_BNN[row]))
+    num_drafts = int(tree.counts_B[row]) - 1
+    draft_KV = tree.draft_probs_BKV[row, :num_drafts].to(target_NV.dtype)
+    tokens_K1 = tree.tokens_BN[row, 1 : 1 + num_drafts, None]
+    p_K = target_NV[:num_drafts].gather(1, tokens_K1)[:, 0]
+    q_K = draft_KV.gather(1, tokens_K1)[:, 0]
+    if bool((q_K <= 0).any()):
+        raise VerificationError(
+            "A drafted token has probability 0 in its own draft distribution; expected the law it was drawn from."
+        )
+    accept = torch.from_numpy(rule.uniforms.at(ACCEPT, position, max(num_drafts, 1)).copy())
+    kept_K = accept[:num_drafts].to(p_K.device) * q_K < p_K
+    accepted = int(kept_K.long().cumprod(0).sum())
+    law_V = target_NV[accepted]
+    if accepted < num_drafts:
+        residual_V = (law_V - draft_KV[accepted]).clamp(min=0)
+        # p == q leaves no residual, and then a rejection has probability 0 but for rounding.
+        law_V = torch.where(residual_V.sum() > 0, residual_V, law_V)
+    last = torch.from_numpy(rule.uniforms.at(RESIDUAL, position + accepted, 1).copy())
+    walk.path_BN[row] = torch.arange(tree.width, device=walk.path_BN.device)
+    walk.accepted_B[row] = accepted
+    walk.bonus_B[row] = draw(law_V[None], last.to(law_V.device))[0]

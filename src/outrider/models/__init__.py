@@ -1,0 +1,1 @@
+"""Networks: one decoder for all families of targets, and how its weights are loaded."""

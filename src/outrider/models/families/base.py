@@ -1,0 +1,136 @@
+"""Reading a Hugging Face config.json: what the families share."""
+
+from typing import Any, Literal, cast
+
+from outrider.errors import CheckpointError, UnsupportedError
+from outrider.models.config import Rope
+
+ROPE_KINDS = ("default", "linear", "llama3", "yarn")
+REQUIRED_OPTIONS = {
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    "yarn": ("factor",),
+}
+
+
+class RawConfig:
+    """A config.json with typed, checked access."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.raw = raw
+        self.family = str(raw.get("model_type"))
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        """Return a positive whole number.
+
+        Raises:
+            CheckpointError: missing without a default, or something else.
+        """
+        value = self.raw.get(key)
+        value = default if value is None else value
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise CheckpointError(
+                f"Config key {key!r} of family {self.family!r}: expected a whole number of at least 1, found {value!r}."
+            )
+        return value
+
+    def number(self, key: str, default: float) -> float:
+        """Return a number above 0.
+
+        Raises:
+            CheckpointError: it is something else.
+        """
+        value = self.raw.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise CheckpointError(
+                f"Config key {key!r} of family {self.family!r}: expected a number above 0, found {value!r}."
+            )
+        return float(value)
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """Return a truth value; null counts as the default."""
+        value = self.raw.get(key)
+        return default if value is None else bool(value)
+
+    def require(self, key: str, value: Any, *, default: Any) -> None:
+        """Refuse a variant that the decoder does not have.
+
+        Raises:
+            UnsupportedError: the key holds anything else than ``value``.
+        """
+        found = self.raw.get(key)
+        found = default if found is None else found
+        if found != value:
+            raise UnsupportedError(
+                f"Config key {key!r}={found!r} of family {self.family!r} is not supported; expected {value!r}."
+            )
+
+    def heads(self, default_head_dim: int | None = None) -> tuple[int, int, int]:
+        """Return query heads, key/value heads and head size, which must divide.
+
+        Raises:
+            CheckpointError: query heads are no multiple of key/value heads.
+        """
+        queries = self.integer("num_attention_heads")
+        keys = self.integer("num_key_value_heads", queries)
+        if queries % keys:
+            raise CheckpointError(
+                f"Config: num_attention_heads={queries} is no multiple of num_key_value_heads={keys}."
+            )
+        size = self.integer("head_dim", default_head_dim or self.integer("hidden_size") // queries)
+        return queries, keys, size
+
+    def rope(self, default_theta: float = 10000.0) -> Rope:
+        """Return the rotary embedding, from ``rope_parameters`` or from ``rope_theta`` and ``rope_scaling``.
+
+        Raises:
+            UnsupportedError: a kind whose angles depend on the length of the text, or an unknown one.
+            CheckpointError: an option is missing.
+        """
+        options = dict(self.raw.get("rope_parameters") or self.raw.get("rope_scaling") or {})
+        theta = float(options.pop("rope_theta", self.raw.get("rope_theta") or default_theta))
+        kind = options.pop("rope_type", options.pop("type", "default"))
+        options.pop("type", None)
+        if kind not in ROPE_KINDS:
+            raise UnsupportedError(
+                f"RoPE type {kind!r} of family {self.family!r} is not supported; expected one of {', '.join(ROPE_KINDS)}."
+            )
+        missing = [key for key in REQUIRED_OPTIONS.get(kind, ()) if options.get(key) is None]
+        if missing:
+            raise CheckpointError(f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found.")
+        if self.flag("partial_rotary_factor") and self.raw["partial_rotary_factor"] != 1.0:
+            self.require("partial_rotary_factor", 1.0, default=1.0)
+        options.setdefault("original_max_position_embeddings", self.raw.get("max_position_embeddings"))
+        return Rope(theta, cast("Literal['default', 'linear', 'llama3', 'yarn']", kind), options)
+
+    def windows(self, *, from_layer: int) -> tuple[int | None, ...]:
+        """Return each layer's window: by ``layer_types`` if given, else sliding from ``from_layer`` on.
+
+        Raises:
+            CheckpointError: a sliding layer without a size, or a list that is not one entry a layer.
+        """
+        layers = self.integer("num_hidden_layers")
+        size = self.raw.get("sliding_window")
+        kinds = self.raw.get("layer_types")
+        if kinds is None:
+            sliding = from_layer if size else layers
+            kinds = ["full_attention"] * min(sliding, layers)
+            kinds += ["sliding_attention"] * (layers - len(kinds))
+        if len(kinds) != layers:
+            raise CheckpointError(
+                f"Config: layer_types has {len(kinds)} entries, num_hidden_layers is {layers}; expected one a layer."
+            )
+        return tuple(self._window(kind, size) for kind in kinds)
+
+    def _window(self, kind: str, size: Any) -> int | None:
+        if kind == "full_attention":
+            return None
+        if kind != "sliding_attention":
+            raise UnsupportedError(
+                f"Layer type {kind!r} of family {self.family!r} is not supported; expected full_attention or sliding_attention."
+            )
+        if not isinstance(size, int) or size < 1:
+            raise CheckpointError(
+                f"Config: a layer is sliding_attention but sliding_window is {size!r}; expected its size."
+            )
+        return size

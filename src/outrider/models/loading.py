@@ -1,0 +1,85 @@
+"""From a checkpoint to a decoder: its family's config, its tensors checked, its weights read."""
+
+from typing import TYPE_CHECKING, Any
+
+from outrider.errors import CheckpointError, UnsupportedError
+from outrider.models.config import DecoderConfig
+from outrider.registry import FAMILIES, resolve
+
+if TYPE_CHECKING:
+    import torch
+
+    from outrider.checkpoint.checkpoint import Checkpoint
+    from outrider.models.decoder import Decoder
+
+# Buffers that old checkpoints carry and that follow from the config.
+DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias", "rope_freqs.weight")
+
+
+def decoder_config(raw: dict[str, Any]) -> DecoderConfig:
+    """Map a config.json to the decoder's form by the family that ``model_type`` names.
+
+    Raises:
+        UnsupportedError: no such family.
+        CheckpointError: a value is missing or impossible.
+    """
+    name = raw.get("model_type")
+    if name not in FAMILIES:
+        raise UnsupportedError(
+            f"Model family {name!r} is not supported; expected model_type to be one of {', '.join(sorted(FAMILIES))}."
+        )
+    config: DecoderConfig = resolve("family", FAMILIES, name)().config(raw)
+    return config
+
+
+def check_tensors(config: DecoderConfig, checkpoint: "Checkpoint") -> None:
+    """Compare what the config implies with what the files hold, by header alone.
+
+    Raises:
+        CheckpointError: a tensor is missing, has another shape, or has no place in the decoder.
+    """
+    wanted = config.tensor_shapes()
+    found = checkpoint.tensors
+    where = checkpoint.source.path
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise CheckpointError(
+            f"{where}: {len(missing)} of {len(wanted)} tensors are missing, first {missing[0]!r}; "
+            "the config and the weights belong to different models, or the download is incomplete."
+        )
+    for name, shape in wanted.items():
+        if tuple(found[name].shape) != shape:
+            raise CheckpointError(
+                f"{where}: tensor {name!r} has shape {tuple(found[name].shape)}, the config implies {shape}; "
+                "the config contradicts its tensors."
+            )
+    extra = [n for n in found if n not in wanted and n != "lm_head.weight" and not n.endswith(DERIVED)]
+    if extra:
+        raise CheckpointError(
+            f"{where}: {len(extra)} tensors have no place in family {config.family!r}, first {extra[0]!r}; "
+            "the config does not say what they are for."
+        )
+
+
+def load_decoder(
+    checkpoint: "Checkpoint", *, dtype: "torch.dtype", device: "torch.device", dummy: bool = False
+) -> "Decoder":
+    """Build the target.
+
+    Args:
+        checkpoint: opened files; with ``dummy`` only its config is used.
+        dtype: of the weights in memory.
+        device: where it runs.
+        dummy: random weights of the right shapes: for shapes and speed, not for text.
+    """
+    from outrider.models.decoder import Decoder
+
+    config = decoder_config(checkpoint.config)
+    if dummy:
+        from outrider.models.tiny import random_tensors
+
+        return Decoder(config, random_tensors(config), dtype=dtype, device=device)
+    check_tensors(config, checkpoint)
+    from outrider.models.weights import read_tensor
+
+    return Decoder(config, lambda name: read_tensor(checkpoint, name), dtype=dtype, device=device)

@@ -1,0 +1,26 @@
+"""Random weights: small models for tests and demos of shapes, and any model's shapes without its files."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from outrider.models.config import DecoderConfig
+
+
+def random_tensors(config: DecoderConfig, *, seed: int = 0) -> Callable[[str], Tensor]:
+    """Return a reader that makes each tensor when asked; the same name always gives the same values.
+
+    Matrices are scaled so that activations keep their size from layer to layer; norms lie around 1.
+    """
+    shapes = config.tensor_shapes()
+    order = {name: index for index, name in enumerate(shapes)}
+
+    def read(name: str) -> Tensor:
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + order[name])
+        values = torch.randn(shapes[name], generator=generator)
+        if len(shapes[name]) == 1:
+            return 1 + 0.1 * values if name.endswith("norm.weight") else 0.1 * values
+        return values * float(shapes[name][1]) ** -0.5
+
+    return read
