@@ -1,7 +1,7 @@
 """Worker: llama.cpp through xllamacpp's in-process server, plain greedy decoding.
 
 llama.cpp cannot go on past an end token: it never picks one instead, so a text that would end may
-part from the other arms' there. The file's own types decide what is computed; see ``gguf_float.py``.
+part from the other arms' there. The file's types decide what is computed; see ``gguf_float.py``.
 """
 
 import argparse
@@ -25,11 +25,16 @@ def load(path: str, threads: int, context: int) -> tuple[dict[str, str], Generat
     params.n_parallel = 1
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
-    # Read the weights into memory: a mapped file would count, or not, by the state of the page cache.
+    # Read the weights into memory: a mapped file counts, or not, by the state of the page cache.
     params.load_mode = xllamacpp.llama_load_mode.LLAMA_LOAD_MODE_NONE
     params.verbosity = -1
     server = xllamacpp.Server(params)
-    about = {"engine": "llama.cpp", "version": f"xllamacpp {xllamacpp.__version__}"}
+    about = {
+        "engine": "llama.cpp",
+        "version": f"xllamacpp {xllamacpp.__version__}",
+        "kv cache": "float16",
+        "threads": str(threads),
+    }
 
     def generate(request: Request) -> Answer:
         start = perf_counter()
@@ -42,7 +47,7 @@ def load(path: str, threads: int, context: int) -> tuple[dict[str, str], Generat
             accepted=0,
         )
 
-    return {**about, "threads": str(threads)}, generate
+    return about, generate
 
 
 def _complete(address: str, request: Request) -> Any:
@@ -55,7 +60,8 @@ def _complete(address: str, request: Request) -> Any:
         "cache_prompt": False,
     }
     headers = {"Content-Type": "application/json"}
-    call = HttpRequest(f"{address}/completion", json.dumps(body).encode(), headers)  # noqa: S310  # loopback
+    url = f"{address}/completion"
+    call = HttpRequest(url, json.dumps(body).encode(), headers)  # noqa: S310  # loopback
     with urlopen(call) as reply:  # noqa: S310  # loopback
         return json.load(reply)
 

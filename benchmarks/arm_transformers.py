@@ -1,10 +1,11 @@
 """Worker: Transformers' own ``generate``, plain or with its prompt look-up decoding.
 
-The model is built from our reading of the checkpoint, as Transformers takes a minute for a GGUF file.
-Forward passes are timed by a hook; every token beyond one a pass counts as an accepted draft token.
+The model is built from our reading of the checkpoint: Transformers takes a minute for a GGUF file.
+Forward passes are timed by a hook; each token beyond one a pass counts as an accepted draft token.
 """
 
 import argparse
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -44,7 +45,7 @@ def load(name: str, dtype: str, lookup: int) -> tuple[dict[str, str], Generate]:
 
 
 def _answer(tokens: list[int], seconds: float, times: list[float]) -> Answer:
-    steps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    steps = [after - before for before, after in pairwise(times)]
     return Answer(
         tokens=tokens,
         seconds=seconds,
@@ -59,10 +60,8 @@ def _build(name: str, dtype: torch.dtype) -> Any:
     checkpoint = open_checkpoint(resolve(name))
     config = transformers.AutoConfig.for_model(**checkpoint.config)
     weights = {key: read_tensor(checkpoint, key).to(dtype) for key in checkpoint.tensors}
-    kind: Any = transformers.AutoModelForCausalLM
-    with torch.device("meta"):
-        model = kind.from_config(config, dtype=dtype)
-    model = type(model).from_pretrained(None, config=config, state_dict=weights, dtype=dtype)
+    kind: Any = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    model = kind.from_pretrained(None, config=config, state_dict=weights, dtype=dtype)
     # Go on past an end token, so that all arms make the same number of tokens.
     model.generation_config.eos_token_id = None
     return model.eval()

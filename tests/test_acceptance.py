@@ -19,9 +19,7 @@ def rounds(draw):
 
 measurements = st.lists(st.lists(rounds(), max_size=5), max_size=5).map(Acceptance.from_sequences)
 
-BY_HAND = Acceptance.from_sequences(
-    [[Round(4, 4, 4), Round(4, 4, 1)], [Round(2, 2, 0), Round(0, 0, 0)]]
-)
+BY_HAND = Acceptance.from_sequences([[Round(4, 4, 4), Round(4, 4, 1)], [Round(2, 2, 0), Round(0, 0, 0)]])
 
 
 def test_counts_are_sums_over_rounds():

@@ -35,9 +35,7 @@ def test_the_date_is_now_in_utc():
 
 def test_home_folders_are_left_out_of_the_command(monkeypatch):
     home = str(Path.home())
-    monkeypatch.setattr(
-        sys, "argv", [f"{home}/bin/outrider", f"--model={home}/m.gguf", "/home/ann/p", "/Users/ann"]
-    )
+    monkeypatch.setattr(sys, "argv", [f"{home}/bin/outrider", f"--model={home}/m.gguf", "/home/ann/p", "/Users/ann"])
     assert provenance().command == ["outrider", "--model=~/m.gguf", "~/p", "~"]
 
 
@@ -57,9 +55,7 @@ def test_outside_a_checkout_there_is_no_commit(monkeypatch, tmp_path):
 def test_in_a_checkout_commit_and_changes_are_seen(monkeypatch, tmp_path):
     def git(*arguments):
         who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        done = subprocess.run(
-            ["git", "-C", tmp_path, *who, *arguments], check=True, capture_output=True, text=True
-        )
+        done = subprocess.run(["git", "-C", tmp_path, *who, *arguments], check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     git("init")

@@ -141,9 +141,7 @@ def test_a_token_comes_from_the_draft_or_the_target():
 def test_a_benchmark_is_saved_and_read_again(tmp_path):
     path = tmp_path / "results" / "smoke.json"
     bench().save(path)
-    assert BenchResult.load(path) == bench().model_copy(
-        update={"provenance": BenchResult.load(path).provenance}
-    )
+    assert BenchResult.load(path) == bench().model_copy(update={"provenance": BenchResult.load(path).provenance})
 
 
 def test_another_schema_version_is_refused_in_one_line(tmp_path):

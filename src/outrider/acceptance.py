@@ -32,9 +32,7 @@ class Round:
     accepted: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.accepted <= self.depth <= self.drafted or (
-            self.drafted and not self.depth
-        ):
+        if not 0 <= self.accepted <= self.depth <= self.drafted or (self.drafted and not self.depth):
             raise UsageError(
                 "A round needs 0 <= accepted <= depth <= drafted, and depth 0 only when nothing "
                 f"was drafted; found accepted {self.accepted}, depth {self.depth}, "
@@ -142,9 +140,7 @@ class Acceptance:
         offered = self._reached(lambda r: r.depth)
         return tuple(h / o for h, o in zip(hits, offered, strict=True))
 
-    def intervals(
-        self, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0
-    ) -> Intervals:
+    def intervals(self, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> Intervals:
         """Percentile bootstrap; bounds that would exclude the measured value are widened to it."""
         unit: Literal["sequences", "rounds"] = "sequences" if len(self.sequences) > 1 else "rounds"
         if not self.rounds:
@@ -153,12 +149,9 @@ class Acceptance:
         rounds, drafted, accepted = totals[:, 0], totals[:, 1], totals[:, 2]
         tau = 1 + self.num_accepted / self.num_rounds
         length = ratio_interval(rounds + accepted, rounds, confidence, tau)
-        rate = (
-            None if self.rate is None else ratio_interval(accepted, drafted, confidence, self.rate)
-        )
+        rate = None if self.rate is None else ratio_interval(accepted, drafted, confidence, self.rate)
         positions = tuple(
-            ratio_interval(totals[:, 3 + i], rounds, confidence, u)
-            for i, u in enumerate(self.position_rates)
+            ratio_interval(totals[:, 3 + i], rounds, confidence, u) for i, u in enumerate(self.position_rates)
         )
         return Intervals(unit=unit, length=length, rate=rate, positions=positions)
 
@@ -179,9 +172,7 @@ class Acceptance:
         return [len(group), drafted, accepted, *hits]
 
 
-def resampled_sums(
-    rows: Sequence[Sequence[float]], resamples: int, seed: int
-) -> "NDArray[np.float64]":
+def resampled_sums(rows: Sequence[Sequence[float]], resamples: int, seed: int) -> "NDArray[np.float64]":
     """Column sums of as many rows, drawn with replacement: one row of sums a resample."""
     import numpy as np
 

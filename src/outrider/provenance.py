@@ -121,7 +121,5 @@ def _command(argv: Sequence[str]) -> list[str]:
     if not argv:
         return []
     home = str(Path.home())
-    arguments = (
-        argument.replace(home, "~") if len(home) > 1 else argument for argument in argv[1:]
-    )
+    arguments = (argument.replace(home, "~") if len(home) > 1 else argument for argument in argv[1:])
     return [Path(argv[0]).name, *(_HOMES.sub("~", argument) for argument in arguments)]

@@ -173,6 +173,4 @@ class BenchResult(Record):
             raise UsageError(f"Cannot read benchmark result {path}: {error.strerror}.") from error
         except (ValidationError, UnicodeDecodeError) as error:
             first = str(error).replace("\n", " ")[:200]
-            raise UsageError(
-                f"{path} is no benchmark result of schema version 1: {first}. Run it again."
-            ) from error
+            raise UsageError(f"{path} is no benchmark result of schema version 1: {first}. Run it again.") from error

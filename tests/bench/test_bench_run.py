@@ -51,9 +51,7 @@ def test_known_speeds_give_the_known_ratio():
     assert fast.tokens_per_second == pytest.approx(100, rel=0.15)
     assert fast.median_step_seconds == 0.01
     assert fast.acceptance_length == 2.0
-    assert [(s.repeat, s.prompt) for s in fast.samples] == [
-        (r, p) for r in range(3) for p in range(2)
-    ]
+    assert [(s.repeat, s.prompt) for s in fast.samples] == [(r, p) for r in range(3) for p in range(2)]
 
 
 def test_differing_tokens_are_counted_and_placed():

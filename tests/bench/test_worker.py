@@ -43,8 +43,7 @@ def test_a_worker_that_dies_while_loading_is_quoted():
     with fake("dies-loading") as worker, pytest.raises(OutriderError) as caught:
         worker.wait_ready()
     assert str(caught.value) == (
-        "Benchmark arm 'dies-loading' ended with exit code 3 while loading. "
-        "Its last words: out of luck"
+        "Benchmark arm 'dies-loading' ended with exit code 3 while loading. Its last words: out of luck"
     )
 
 

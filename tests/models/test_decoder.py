@@ -37,9 +37,7 @@ def theirs_along(pair: Pair, path: list[int]) -> tuple[torch.Tensor, list[torch.
 def prefill(pair: Pair, cache, slot: int, prompt: list[int]):
     tree = DraftTree.chain(torch.tensor([prompt]))
     rows = slice(slot, slot + 1)
-    return pair.ours.forward(
-        tree, cache, rows, torch.tensor([0]), span=len(prompt), taps=(0, 1, 2)
-    )
+    return pair.ours.forward(tree, cache, rows, torch.tensor([0]), span=len(prompt), taps=(0, 1, 2))
 
 
 def test_prefill_gives_the_same_logits_and_taps(pair: Pair) -> None:
@@ -72,7 +70,9 @@ def test_a_chain_gives_the_logits_of_its_text(pair: Pair) -> None:
     same(pair.ours.logits(out.hidden_BNH)[0], theirs_along(pair, prompt + chain)[0][14:])
 
 
-def check_tree(pair: Pair, prompt: list[int], tree: DraftTree, logits_NV: torch.Tensor, row: int) -> None:
+def check_tree(
+    pair: Pair, prompt: list[int], tree: DraftTree, logits_NV: torch.Tensor, row: int
+) -> None:
     """Every node's logits are those of its own path, run afresh."""
     for node in range(int(tree.counts_B[row])):
         path = [j for j in range(tree.width) if tree.visible_BNN[row, node, j]]

@@ -33,9 +33,7 @@ def summarise(
     peak: int | None,
 ) -> ArmResult:
     """Sum up one arm against the base arm."""
-    differences = [
-        first_difference(measured.tokens[i], base.tokens[i]) for i in range(len(categories))
-    ]
+    differences = [first_difference(measured.tokens[i], base.tokens[i]) for i in range(len(categories))]
     samples = measured.samples
     steps = (sample.step_seconds or [] for sample in samples)
     rounds = sum(sample.rounds for sample in samples)

@@ -55,9 +55,7 @@ class Worker:
             )
         except OSError as error:
             self._stderr.close()
-            raise OutriderError(
-                f"Cannot start benchmark arm {name!r} ({command[0]}): {error.strerror}."
-            ) from error
+            raise OutriderError(f"Cannot start benchmark arm {name!r} ({command[0]}): {error.strerror}.") from error
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -123,9 +121,7 @@ class Worker:
             line = self._lines.get(timeout=self._timeout)
         except Empty:
             self._process.kill()
-            raise self._error(
-                f"was still {doing} after {self._timeout:g} s and was ended"
-            ) from None
+            raise self._error(f"was still {doing} after {self._timeout:g} s and was ended") from None
         if line is None:
             raise self._died(doing)
         try:

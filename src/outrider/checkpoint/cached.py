@@ -41,11 +41,11 @@ def _packages() -> list[CachedModel]:
 
 def hub_models() -> list[CachedModel]:
     """Return the models in the hub's own cache, by name."""
-    from huggingface_hub import scan_cache_dir
+    from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     try:
-        repos = scan_cache_dir().repos
+        repos = scan_cache_dir(constants.HF_HUB_CACHE).repos
     except CacheNotFound:
         return []
     models = (_newest(repo) for repo in repos if repo.repo_type == "model" and repo.revisions)

@@ -47,9 +47,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise CheckpointError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{path} is not valid JSON ({error}). Fetch the file again."
-        ) from error
+        raise CheckpointError(f"{path} is not valid JSON ({error}). Fetch the file again.") from error
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: expected a JSON object, found a {type(value).__name__}.")
     return value
@@ -62,9 +60,7 @@ def _check_config(config: dict[str, Any], path: Path) -> None:
     if "model_type" not in config:
         missing.insert(0, "model_type")
     if missing:
-        raise CheckpointError(
-            f"{path} lacks {', '.join(missing)}. Expected the config.json of a language model."
-        )
+        raise CheckpointError(f"{path} lacks {', '.join(missing)}. Expected the config.json of a language model.")
 
 
 def _tensors(folder: Path) -> dict[str, TensorInfo]:
@@ -111,8 +107,6 @@ def _shards(folder: Path) -> dict[str, list[str]]:
     shards: dict[str, list[str]] = {}
     for name, shard in weight_map.items():
         if not isinstance(shard, str) or Path(shard).name != shard:
-            raise CheckpointError(
-                f"{folder / INDEX} places {name} in {shard!r}; expected a file name in that folder."
-            )
+            raise CheckpointError(f"{folder / INDEX} places {name} in {shard!r}; expected a file name in that folder.")
         shards.setdefault(shard, []).append(name)
     return shards

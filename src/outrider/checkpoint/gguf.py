@@ -4,6 +4,7 @@ Everything that can be told from the header is checked here, so that a damaged f
 before the first value is read.
 """
 
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ def _info(path: Path, header: Header, raw: RawTensor) -> TensorInfo:
 
     dtype = _type_name(path, raw)
     block_size, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType[dtype]]
-    if not raw.shape or raw.shape[0] % block_size or raw.offset % header.alignment:
+    whole = bool(raw.shape) and 0 not in raw.shape and raw.shape[0] % block_size == 0
+    if not whole or raw.offset % header.alignment:
         raise CheckpointError(
             f"{path} is corrupt: the tensor {raw.name} has shape {list(raw.shape)} as {dtype} at "
             f"offset {raw.offset}, expected rows of whole blocks of {block_size} at a multiple of "
@@ -101,8 +103,7 @@ def _check_complete(path: Path, header: Header, tensors: dict[str, TensorInfo]) 
     needed = max(ends, default=0)
     if header.file_size < needed:
         raise CheckpointError(
-            f"{path} is truncated: its tensors take {needed} bytes, it has {header.file_size}. "
-            "Fetch it again."
+            f"{path} is truncated: its tensors take {needed} bytes, it has {header.file_size}. Fetch it again."
         )
 
 
@@ -113,25 +114,29 @@ def _divisors(path: Path, tensors: dict[str, TensorInfo]) -> NDArray[np.float32]
         return None
     if info.dtype != "F32" or len(info.shape) != 1:
         raise UnsupportedError(
-            f"{path}: rope_freqs.weight is {info.dtype} of shape {list(info.shape)}; expected a "
-            "list of F32."
+            f"{path}: rope_freqs.weight is {info.dtype} of shape {list(info.shape)}; expected a list of F32."
         )
     return np.fromfile(path, np.dtype("<f4"), count=info.shape[0], offset=info.offset or 0)
 
 
-def _mark_interleaved(
-    tensors: dict[str, TensorInfo], config: dict[str, Any]
-) -> dict[str, TensorInfo]:
+def _mark_interleaved(tensors: dict[str, TensorInfo], config: dict[str, Any]) -> dict[str, TensorInfo]:
     """Note which tensors the converter of this architecture reordered, and over how many heads."""
-    from dataclasses import replace
-
     heads = {
         "q_proj": config["num_attention_heads"],
         "k_proj": config["num_key_value_heads"],
     }
-    return {
-        name: replace(tensor, interleaved_heads=heads.get(name.split(".")[-2], 0))
-        if "." in name
-        else tensor
-        for name, tensor in tensors.items()
-    }
+    marked = dict(tensors)
+    for name, tensor in tensors.items():
+        module = name.rpartition(".")[0].rpartition(".")[2]
+        if module in heads:
+            marked[name] = _interleaved(name, tensor, heads[module])
+    return marked
+
+
+def _interleaved(name: str, tensor: TensorInfo, num_heads: int) -> TensorInfo:
+    if tensor.shape[0] % (2 * num_heads):
+        raise CheckpointError(
+            f"{tensor.file} contradicts itself: {name} has {tensor.shape[0]} rows, which "
+            f"{num_heads} heads of even size cannot share."
+        )
+    return replace(tensor, interleaved_heads=num_heads)

@@ -74,24 +74,18 @@ def _heads(values: Values) -> _Heads:
     key_value = values.integer("attention.head_count_kv", default=query)
     hidden = values.integer("embedding_length")
     if query < 1 or key_value < 1 or query % key_value:
-        raise CheckpointError(
-            f"{values.path}: {query} query heads cannot share {key_value} key-value heads evenly."
-        )
+        raise CheckpointError(f"{values.path}: {query} query heads cannot share {key_value} key-value heads evenly.")
     size = values.integer("attention.key_length", default=hidden // query)
     value_size = values.integer("attention.value_length", default=size)
     if size != value_size:
-        raise UnsupportedError(
-            f"{values.path}: keys of length {size} with values of length {value_size} are not run."
-        )
+        raise UnsupportedError(f"{values.path}: keys of length {size} with values of length {value_size} are not run.")
     return _Heads(query, key_value, size)
 
 
 def _refuse_variants(values: Values) -> None:
     num_experts = values.integer("expert_count", default=0)
     if num_experts:
-        raise UnsupportedError(
-            f"{values.path} is a mixture of {num_experts} experts; only dense models are run."
-        )
+        raise UnsupportedError(f"{values.path} is a mixture of {num_experts} experts; only dense models are run.")
 
 
 def _vocabulary(path: Path, tensors: Mapping[str, TensorInfo]) -> int:

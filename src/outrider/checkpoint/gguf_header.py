@@ -80,9 +80,7 @@ def read_gguf_header(path: Path) -> Header:
 
 def _check_start(path: Path, start: bytes) -> None:
     if start[:4] != MAGIC:
-        raise CheckpointError(
-            f"{path} is not a GGUF file: expected it to begin with {MAGIC!r}, found {start[:4]!r}."
-        )
+        raise CheckpointError(f"{path} is not a GGUF file: expected it to begin with {MAGIC!r}, found {start[:4]!r}.")
     version = int.from_bytes(start[4:], "little")
     if version in VERSIONS:
         return
@@ -102,18 +100,13 @@ def _parse(path: Path, memory: mmap.mmap) -> Header:
         tensors = tuple(_tensor(cursor) for _ in range(num_tensors))
     except (struct.error, _EndError):
         raise CheckpointError(
-            f"{path} is truncated: its header goes on after its end at byte {len(memory)}. "
-            "Fetch it again."
+            f"{path} is truncated: its header goes on after its end at byte {len(memory)}. Fetch it again."
         ) from None
     except (_DamageError, UnicodeDecodeError) as error:
-        raise CheckpointError(
-            f"{path} is corrupt near byte {cursor.position}: {error}. Fetch it again."
-        ) from error
+        raise CheckpointError(f"{path} is corrupt near byte {cursor.position}: {error}. Fetch it again.") from error
     alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise CheckpointError(
-            f"{path} is corrupt: general.alignment is {alignment!r}, not a power of two."
-        )
+        raise CheckpointError(f"{path} is corrupt: general.alignment is {alignment!r}, not a power of two.")
     start = cursor.position + -cursor.position % alignment
     return Header(metadata, tensors, start, alignment, len(memory))
 

@@ -32,9 +32,7 @@ LLAMA3 = {
 CLOSE = 1e-4
 
 
-def rope_parameters(
-    values: Values, head_dim: int, divisors: NDArray[np.float32] | None
-) -> dict[str, Any]:
+def rope_parameters(values: Values, head_dim: int, divisors: NDArray[np.float32] | None) -> dict[str, Any]:
     """Return type, base frequency and scaling.
 
     Args:
@@ -58,9 +56,7 @@ def rope_parameters(
     return {"rope_theta": theta, **scaling}
 
 
-def _llama3(
-    values: Values, scaling: dict[str, Any], theta: float, divisors: NDArray[np.float64]
-) -> dict[str, Any]:
+def _llama3(values: Values, scaling: dict[str, Any], theta: float, divisors: NDArray[np.float64]) -> dict[str, Any]:
     """Return the settings that lead to ``divisors``, if they are Llama 3's."""
     found = {"rope_type": "llama3", "factor": round(float(divisors.max()), 4), **LLAMA3}
     expected = _llama3_divisors(theta, len(divisors), float(divisors.max()))
@@ -90,9 +86,7 @@ def _scaling(values: Values) -> dict[str, Any]:
         return {"rope_type": "linear", "factor": values.number(f"{SCALING}factor")}
     if kind == "yarn":
         return _yarn(values)
-    raise UnsupportedError(
-        f"{values.path} scales its positions by {kind!r}; none, linear and yarn are run."
-    )
+    raise UnsupportedError(f"{values.path} scales its positions by {kind!r}; none, linear and yarn are run.")
 
 
 def _yarn(values: Values) -> dict[str, Any]:
@@ -100,8 +94,7 @@ def _yarn(values: Values) -> dict[str, Any]:
         value = values.number(key, default=neutral[0])
         if value not in neutral:
             raise UnsupportedError(
-                f"{values.path}: {values.architecture}.{key} = {value:g} is not run; "
-                f"only {neutral[-1]:g} is."
+                f"{values.path}: {values.architecture}.{key} = {value:g} is not run; only {neutral[-1]:g} is."
             )
     return {
         "rope_type": "yarn",

@@ -47,9 +47,7 @@ class Values:
     def _one(self, key: str, default: Any) -> Any:
         value = self.metadata.get(f"{self.architecture}.{key}", default)
         if value is None:
-            raise CheckpointError(
-                f"{self.path} lacks {self.architecture}.{key}. Convert the model again."
-            )
+            raise CheckpointError(f"{self.path} lacks {self.architecture}.{key}. Convert the model again.")
         if not isinstance(value, list):
             return value
         if len(set(value)) != 1:
@@ -61,6 +59,5 @@ class Values:
 
     def _wrong(self, key: str, expected: str, value: Any) -> CheckpointError:
         return CheckpointError(
-            f"{self.path}: expected {self.architecture}.{key} to be {expected}, "
-            f"found {str(value)[:80]!r}."
+            f"{self.path}: expected {self.architecture}.{key} to be {expected}, found {str(value)[:80]!r}."
         )

@@ -86,9 +86,7 @@ def _ask(repo: str) -> _Answer:
     from huggingface_hub import HfApi
 
     try:
-        info = _within(
-            ANSWER_S, lambda: HfApi().model_info(repo, files_metadata=True, timeout=ANSWER_S)
-        )
+        info = _within(ANSWER_S, lambda: HfApi().model_info(repo, files_metadata=True, timeout=ANSWER_S))
     except Exception as problem:  # noqa: BLE001 - three libraries raise here; explain() sorts them
         return _Answer(problem=problem)
     return _Answer(files=tuple(info.siblings or ()))

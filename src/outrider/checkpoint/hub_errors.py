@@ -61,9 +61,7 @@ def _refusal(error: Exception, repo: str) -> str | None:
 
 def _status(status: int, repo: str) -> str:
     if status == UNAUTHORIZED:
-        return (
-            f"The hub refused the token for {repo} (401): run 'hf auth login' or correct HF_TOKEN."
-        )
+        return f"The hub refused the token for {repo} (401): run 'hf auth login' or correct HF_TOKEN."
     if status >= FIRST_SERVER_FAULT:
         return f"The hub is out of order: it answered {status} for {repo}. Try again later."
     return f"The hub refused {repo} with status {status}. Try again later, or check HF_ENDPOINT."

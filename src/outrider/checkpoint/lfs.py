@@ -15,6 +15,4 @@ def refuse_pointer(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(len(POINTER))
     if start == POINTER:
-        raise CheckpointError(
-            f"{path} is a Git LFS pointer, not the file itself. Run 'git lfs pull' in its folder."
-        )
+        raise CheckpointError(f"{path} is a Git LFS pointer, not the file itself. Run 'git lfs pull' in its folder.")

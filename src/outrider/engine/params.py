@@ -70,7 +70,11 @@ class SamplingParams:
             ("repetition_penalty", 0 < self.repetition_penalty < float("inf"), "a number above 0"),
             ("presence_penalty", -2 <= self.presence_penalty <= 2, "a number from -2 to 2"),  # noqa: PLR2004 -- the range itself
             ("frequency_penalty", -2 <= self.frequency_penalty <= 2, "a number from -2 to 2"),  # noqa: PLR2004 -- the range itself
-            ("seed", self.seed is None or 0 <= self.seed < 2**63, "a whole number from 0 to 2^63-1"),
+            (
+                "seed",
+                self.seed is None or 0 <= self.seed < 2**63,
+                "a whole number from 0 to 2^63-1",
+            ),
             ("stop", all(self.stop), "strings that are not empty"),
             ("max_tokens", self.max_tokens >= 1, "a whole number of at least 1"),
             ("logprobs", self.logprobs is None or 0 <= self.logprobs <= 20, "0 to 20"),  # noqa: PLR2004 -- the range itself
@@ -80,7 +84,9 @@ class SamplingParams:
     def _check_greedy(self) -> None:
         if self.temperature > 0:
             return
-        idle = [name for name, default in GREEDY_ONLY_DEFAULTS.items() if getattr(self, name) != default]
+        idle = [
+            name for name, default in GREEDY_ONLY_DEFAULTS.items() if getattr(self, name) != default
+        ]
         if idle:
             raise UsageError(
                 f"Contradictory sampling settings: temperature 0 is greedy, so {' and '.join(idle)} would have "

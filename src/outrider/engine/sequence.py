@@ -29,6 +29,7 @@ class Sequence:
         output: tokens added.
         committed: tokens whose keys and values are in the cache.
         rounds: one entry a round.
+        begun_at, read_at, ended_at: seconds of ``time.perf_counter``: got its slot, prompt read, last token.
     """
 
     id: int
@@ -41,6 +42,9 @@ class Sequence:
     committed: int = 0
     rounds: list[Round] = field(default_factory=list)
     finish_reason: FinishReason | None = None
+    begun_at: float = 0.0
+    read_at: float = 0.0
+    ended_at: float = 0.0
 
     @property
     def anchor(self) -> int:

@@ -51,7 +51,12 @@ class Outcome:
 
 
 def read_chunk(
-    target: Target, drafter: Drafter, cache: Cache, rows: Rows, tokens: Sequence[int], device: torch.device
+    target: Target,
+    drafter: Drafter,
+    cache: Cache,
+    rows: Rows,
+    tokens: Sequence[int],
+    device: torch.device,
 ) -> Outcome:
     """Commit a chunk of one sequence's prompt: a chain of which every node is kept."""
     tree = DraftTree.chain(torch.tensor([list(tokens)], device=device))
@@ -78,7 +83,12 @@ def run_round(
 
 
 def _forward(
-    target: Target, drafter: Drafter, cache: Cache, rows: Rows, tree: DraftTree, device: torch.device
+    target: Target,
+    drafter: Drafter,
+    cache: Cache,
+    rows: Rows,
+    tree: DraftTree,
+    device: torch.device,
 ) -> TargetOutput:
     return target.forward(
         tree,
@@ -88,4 +98,3 @@ def _forward(
         span=max(rows.lengths) + tree.width,
         taps=drafter.taps,
     )
-

@@ -57,7 +57,9 @@ class Proposal:
                     f"Proposal node {node} has parent {parent}; expected an earlier node (0 to {node - 1})."
                 )
         if len(set(zip(self.parents, self.tokens, strict=True))) != len(self.tokens):
-            raise VerificationError("Proposal has siblings with the same token; merge them into one node.")
+            raise VerificationError(
+                "Proposal has siblings with the same token; merge them into one node."
+            )
         if self.draft_probs_KV is not None and not self.is_chain:
             raise VerificationError(
                 "Proposal is a tree with a draft distribution: only chains can be verified losslessly "
@@ -139,7 +141,11 @@ class DraftTree:
 
 
 def _fill(
-    proposal: Proposal, tokens: np.ndarray, parents: np.ndarray, depths: np.ndarray, visible: np.ndarray
+    proposal: Proposal,
+    tokens: np.ndarray,
+    parents: np.ndarray,
+    depths: np.ndarray,
+    visible: np.ndarray,
 ) -> None:
     """Write one row in place; what the proposal does not fill stays padding under the root."""
     real = len(proposal.tokens)
@@ -154,9 +160,7 @@ def _fill(
         visible[node, node] = True
 
 
-def _stack_probs(
-    proposals: Sequence[Proposal], width: int, device: torch.device
-) -> Tensor | None:
+def _stack_probs(proposals: Sequence[Proposal], width: int, device: torch.device) -> Tensor | None:
     given = [p.draft_probs_KV for p in proposals if p.draft_probs_KV is not None]
     if not given:
         return None

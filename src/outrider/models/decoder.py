@@ -18,6 +18,7 @@ from outrider.engine.tree import DraftTree
 from outrider.models.config import DecoderConfig
 from outrider.models.linear import Linear, pack
 from outrider.models.masks import Masks
+from outrider.models.memory import give_back_freed_memory
 from outrider.models.rope import Angles, rotate
 
 ReadTensor = Callable[[str], Tensor]
@@ -67,14 +68,20 @@ class Decoder:
         self.config = config
         self.device = device
         self._dtype = dtype
-        self.activations = torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
+        self.activations = (
+            torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
+        )
         embedding = read("model.embed_tokens.weight")
         self._embedding = embedding.to(device=device, dtype=dtype)
         head = embedding if config.tied else read("lm_head.weight")
         self._head = pack(head, None, dtype, device)
         del embedding, head
+        give_back_freed_memory()
         self._norm = self._vector(read("model.norm.weight"))
-        self._blocks = [self._load_block(read, layer) for layer in range(config.num_layers)]
+        self._blocks = []
+        for layer in range(config.num_layers):
+            self._blocks.append(self._load_block(read, layer))
+            give_back_freed_memory()
         self._angles = Angles(config.rope, config.head_dim, device)
 
     @property
@@ -114,7 +121,9 @@ class Decoder:
         hidden_BNH = self._embed(tree.tokens_BN)
         tapped: dict[int, Tensor] = {}
         for layer, block in enumerate(self._blocks):
-            hidden_BNH = hidden_BNH + self._attend(block, layer, self._normed(hidden_BNH, block.attention_norm), shared)
+            hidden_BNH = hidden_BNH + self._attend(
+                block, layer, self._normed(hidden_BNH, block.attention_norm), shared
+            )
             hidden_BNH = hidden_BNH + self._mlp(block, self._normed(hidden_BNH, block.mlp_norm))
             if layer in taps:
                 tapped[layer] = hidden_BNH
@@ -137,14 +146,22 @@ class Decoder:
         batch, nodes, hidden = normed_BNH.shape
         heads, kv_heads = config.num_heads, config.num_kv_heads
         qkv = block.qkv(normed_BNH.reshape(-1, hidden)).view(batch, nodes, -1, config.head_dim)
-        queries_keys, value_BNGD = qkv.split((heads + kv_heads, kv_heads), 2)
+        queries_keys, value_BNGD = qkv.split_with_sizes((heads + kv_heads, kv_heads), 2)
         if block.query_norm is not None and block.key_norm is not None:
-            query, key = queries_keys.split((heads, kv_heads), 2)
+            query, key = queries_keys.split_with_sizes((heads, kv_heads), 2)
             queries_keys = torch.cat(
                 (self._normed(query, block.query_norm), self._normed(key, block.key_norm)), 2
             )
-        query_BNAD, key_BNGD = rotate(queries_keys, shared.cos, shared.sin).split((heads, kv_heads), 2)
-        shared.cache.write(layer, shared.rows, shared.columns_BN, key_BNGD.transpose(1, 2), value_BNGD.transpose(1, 2))
+        query_BNAD, key_BNGD = rotate(queries_keys, shared.cos, shared.sin).split_with_sizes(
+            (heads, kv_heads), 2
+        )
+        shared.cache.write(
+            layer,
+            shared.rows,
+            shared.columns_BN,
+            key_BNGD.transpose(1, 2),
+            value_BNGD.transpose(1, 2),
+        )
         key_BGSD, value_BGSD = shared.cache.read(layer, shared.rows, shared.span)
         mixed_BAND = functional.scaled_dot_product_attention(
             query_BNAD.transpose(1, 2),
@@ -177,7 +194,9 @@ class Decoder:
 
         return Block(
             attention_norm=vector("input_layernorm"),
-            qkv=linear("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", bias=config.qkv_bias),
+            qkv=linear(
+                "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", bias=config.qkv_bias
+            ),
             query_norm=vector("self_attn.q_norm") if config.qk_norm else None,
             key_norm=vector("self_attn.k_norm") if config.qk_norm else None,
             output=linear("self_attn.o_proj", bias=config.output_bias),

@@ -21,6 +21,7 @@ def random_tensors(config: DecoderConfig, *, seed: int = 0) -> Callable[[str], T
         values = torch.randn(shapes[name], generator=generator)
         if len(shapes[name]) == 1:
             return 1 + 0.1 * values if name.endswith("norm.weight") else 0.1 * values
-        return values * float(shapes[name][1]) ** -0.5
+        scaled: Tensor = values * float(shapes[name][1]) ** -0.5
+        return scaled
 
     return read

@@ -29,9 +29,7 @@ def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
         UnsupportedError: its storage type is not read.
     """
     if name not in checkpoint.tensors:
-        raise CheckpointError(
-            f"{checkpoint.source.path} has no tensor {name}; its config calls for one."
-        )
+        raise CheckpointError(f"{checkpoint.source.path} has no tensor {name}; its config calls for one.")
     info = checkpoint.tensors[name]
     try:
         tensor = _from_safetensors(info, name) if info.offset is None else _from_gguf(info)
@@ -44,14 +42,11 @@ def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
 def _check(tensor: Tensor, info: TensorInfo, name: str) -> None:
     if tuple(tensor.shape) != info.shape:
         raise CheckpointError(
-            f"{info.file} changed while it was read: {name} had shape {list(info.shape)}, now "
-            f"{list(tensor.shape)}."
+            f"{info.file} changed while it was read: {name} had shape {list(info.shape)}, now {list(tensor.shape)}."
         )
     # NaN and infinity show in the extremes, which cost no tensor of flags as isfinite would.
     if tensor.numel() and not all(extreme.isfinite() for extreme in tensor.aminmax()):
-        raise CheckpointError(
-            f"{info.file} is damaged: {name} holds values that are not finite. Fetch it again."
-        )
+        raise CheckpointError(f"{info.file} is damaged: {name} holds values that are not finite. Fetch it again.")
 
 
 def _from_safetensors(info: TensorInfo, name: str) -> Tensor:
@@ -59,8 +54,7 @@ def _from_safetensors(info: TensorInfo, name: str) -> Tensor:
 
     if info.dtype not in FLOATS:
         raise UnsupportedError(
-            f"{info.file}: {name} is stored as {info.dtype}, which is not read. "
-            f"Read are {', '.join(FLOATS)}."
+            f"{info.file}: {name} is stored as {info.dtype}, which is not read. Read are {', '.join(FLOATS)}."
         )
     try:
         with safe_open(info.file, framework="pt") as file:
@@ -86,9 +80,7 @@ def _rows(info: TensorInfo) -> NDArray[np.uint8]:
         # Copy-on-write, because PyTorch wants memory that may be written.
         memory = np.memmap(info.file, np.uint8, "c", offset=info.offset or 0, shape=info.nbytes)
     except ValueError as error:
-        raise CheckpointError(
-            f"{info.file} was cut short while it was read. Fetch it again."
-        ) from error
+        raise CheckpointError(f"{info.file} was cut short while it was read. Fetch it again.") from error
     return np.asarray(memory).reshape(num_rows, -1)
 
 

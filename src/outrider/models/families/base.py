@@ -97,10 +97,14 @@ class RawConfig:
             )
         missing = [key for key in REQUIRED_OPTIONS.get(kind, ()) if options.get(key) is None]
         if missing:
-            raise CheckpointError(f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found.")
+            raise CheckpointError(
+                f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found."
+            )
         if self.flag("partial_rotary_factor") and self.raw["partial_rotary_factor"] != 1.0:
             self.require("partial_rotary_factor", 1.0, default=1.0)
-        options.setdefault("original_max_position_embeddings", self.raw.get("max_position_embeddings"))
+        options.setdefault(
+            "original_max_position_embeddings", self.raw.get("max_position_embeddings")
+        )
         return Rope(theta, cast("Literal['default', 'linear', 'llama3', 'yarn']", kind), options)
 
     def windows(self, *, from_layer: int) -> tuple[int | None, ...]:

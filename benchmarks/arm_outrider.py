@@ -1,0 +1,50 @@
+"""Worker: Outrider's embedded engine with one drafter."""
+
+import argparse
+
+import torch
+
+import outrider
+from outrider.bench.arm import Generate, serve
+from outrider.bench.protocol import Answer, Request
+from outrider.load import load as load_outrider
+
+
+def load(name: str, drafter: str, dtype: str) -> tuple[dict[str, str], Generate]:
+    """Load the target with its drafter."""
+    runner = load_outrider(name, drafter=drafter, dtype=dtype)
+    about = {
+        "engine": "outrider",
+        "version": outrider.__version__,
+        "dtype": dtype,
+        "drafter": drafter,
+        "threads": str(torch.get_num_threads()),
+    }
+
+    def generate(request: Request) -> Answer:
+        found = runner.generate(request.prompt_ids, max_tokens=request.max_tokens, ignore_eos=True)
+        return Answer(
+            tokens=list(found.tokens),
+            seconds=found.prefill_seconds + found.decode_seconds,
+            prefill_seconds=found.prefill_seconds,
+            rounds=len(found.rounds),
+            accepted=sum(r.accepted for r in found.rounds),
+        )
+
+    return about, generate
+
+
+def main() -> None:
+    """Serve one model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--dtype", choices=["float32", "float16", "bfloat16"], default="float32")
+    parser.add_argument("--drafter", default="none")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    serve(lambda: load(arguments.model, arguments.drafter, arguments.dtype))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""The command line: declares the commands and their options, and turns what goes wrong into one line.
+
+Nothing heavy is imported before a command runs, so ``--help`` starts in a blink.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from outrider import __version__
+from outrider.commands import options as o
+from outrider.errors import OutriderError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+EXIT_CODES = (
+    "Exit codes: 0 fine; 1 compare found a real difference between texts; 2 bad input, said in "
+    "one line; 130 interrupted."
+)
+# Plain help: drawing boxes would double the time that --help takes.
+_PLAIN = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+app = typer.Typer(name="outrider", epilog=EXIT_CODES, **_PLAIN)  # type: ignore[arg-type]
+models = typer.Typer(help="Which models are here, fetching one, and what one is.", **_PLAIN)  # type: ignore[arg-type]
+app.add_typer(models, name="models")
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"outrider {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def outrider(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")
+    ] = False,
+) -> None:
+    """Speculative decoding that is exact, fast, and explains itself.
+
+    Try it without a GPU: outrider demo
+    """
+    del version, debug  # read before the commands run
+
+
+@app.command()
+def generate(
+    model: o.Model,
+    prompt: Annotated[
+        str | None, typer.Argument(help="The text to continue; - reads it from standard input.")
+    ] = None,
+    *,
+    file: Annotated[Path | None, typer.Option("--file", help="Read the prompt from here.")] = None,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="The prompt is the user's turn of a conversation.")
+    ] = False,
+    system: Annotated[str | None, typer.Option("--system", help="System turn; with --chat.")] = None,
+    drafter: Annotated[str, typer.Option("--drafter", help="What proposes: none, ngram.")] = "none",
+    dtype: o.DtypeOption = o.Dtype.auto,
+    device: o.Device = "auto",
+    load: Annotated[
+        o.Load, typer.Option("--load", help="dummy: random weights, for shapes and speed.")
+    ] = o.Load.real,
+    max_len: o.MaxLen = None,
+    max_tokens: o.MaxTokens = 256,
+    temperature: o.Temperature = 0.0,
+    top_k: o.TopK = 0,
+    top_p: o.TopP = 1.0,
+    min_p: o.MinP = 0.0,
+    repetition_penalty: o.RepetitionPenalty = 1.0,
+    presence_penalty: o.PresencePenalty = 0.0,
+    frequency_penalty: o.FrequencyPenalty = 0.0,
+    logit_bias: o.LogitBias = None,
+    seed: o.Seed = None,
+    stop: o.Stop = None,
+    stop_token_id: o.StopTokenId = None,
+    logprobs: Annotated[
+        int | None, typer.Option("--logprobs", help="With --json: report this many alternatives.")
+    ] = None,
+    ignore_eos: o.IgnoreEos = False,
+    as_json: o.Json = False,
+) -> None:
+    """Continue a prompt, as it comes; accepted draft tokens are in colour."""
+    from outrider.commands import generate as command
+
+    params = o.sampling_params(
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        logit_bias=logit_bias,
+        seed=seed,
+        stop=stop,
+        stop_token_id=stop_token_id,
+        logprobs=logprobs,
+        ignore_eos=ignore_eos,
+    )
+    request = command.Request(
+        model=model,
+        prompt=prompt,
+        file=file,
+        chat=chat,
+        system=system,
+        drafter=drafter,
+        dtype=dtype.value,
+        device=device,
+        weights=load.value,
+        max_len=max_len,
+        as_json=as_json,
+    )
+    raise typer.Exit(command.run(request, params))
+
+
+@app.command()
+def compare(
+    model: o.Model,
+    prompts: Annotated[
+        list[str] | None, typer.Argument(help="Prompts, beside those of --prompts.")
+    ] = None,
+    *,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--prompts", help='JSONL: rows with "prompt", or "turns" (the first is taken).'
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", help="Only the first N prompts.")
+    ] = None,
+    drafter: Annotated[
+        str, typer.Option("--drafter", metavar="A,B", help="Against plain decoding.")
+    ] = "ngram",
+    chat: Annotated[
+        bool | None,
+        typer.Option("--chat/--no-chat", help="As a conversation; default: if there is a template."),
+    ] = None,
+    dtype: o.DtypeOption = o.Dtype.auto,
+    device: o.Device = "auto",
+    max_tokens: o.MaxTokens = 128,
+    temperature: o.Temperature = 0.0,
+    top_k: o.TopK = 0,
+    top_p: o.TopP = 1.0,
+    min_p: o.MinP = 0.0,
+    repetition_penalty: o.RepetitionPenalty = 1.0,
+    presence_penalty: o.PresencePenalty = 0.0,
+    frequency_penalty: o.FrequencyPenalty = 0.0,
+    logit_bias: o.LogitBias = None,
+    seed: o.Seed = None,
+    stop: o.Stop = None,
+    stop_token_id: o.StopTokenId = None,
+    ignore_eos: o.IgnoreEos = False,
+    as_json: o.Json = False,
+) -> None:
+    """Decode prompts with and without drafters: speed, acceptance, and whether texts are equal."""
+    from outrider.commands import compare as command
+
+    params = o.sampling_params(
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        logit_bias=logit_bias,
+        seed=seed,
+        stop=stop,
+        stop_token_id=stop_token_id,
+        ignore_eos=ignore_eos,
+    )
+    request = command.Request(
+        model=model,
+        prompts=prompts or (),
+        file=file,
+        limit=limit,
+        drafters=drafter,
+        chat=chat,
+        dtype=dtype.value,
+        device=device,
+        as_json=as_json,
+    )
+    raise typer.Exit(command.run(request, params))
+
+
+@app.command()
+def demo() -> None:
+    """Decode a small real model on this machine with and without drafts, and say what it gained."""
+    from outrider.commands import demo as command
+
+    raise typer.Exit(command.run())
+
+
+@models.command("list")
+def models_list(*, as_json: o.Json = False) -> None:
+    """List the models that are known by name, and those that need no network."""
+    from outrider.commands import models as command
+
+    command.run_list(as_json=as_json)
+
+
+@models.command("pull")
+def models_pull(model: o.Model) -> None:
+    """Fetch a model, unless it is here, and say where it is."""
+    from outrider.commands import models as command
+
+    command.run_pull(model)
+
+
+@models.command("show")
+def models_show(model: o.Model, *, as_json: o.Json = False) -> None:
+    """Show a model's shape and the memory it needs, from the headers of its files alone."""
+    from outrider.commands import models as command
+
+    command.run_show(model, as_json=as_json)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; return the exit code. What goes wrong is one line on standard error."""
+    wanted, debug = _without_debug(arguments)
+    try:
+        code = get_command(app)(wanted or ["--help"], prog_name="outrider", standalone_mode=False)
+    except OutriderError as error:
+        return _fail(str(error), debug=debug)
+    except BrokenPipeError:
+        return _silence()
+    except SystemExit:  # how typer ends when the reader of our output has gone
+        return _silence()
+    except Exception as error:  # noqa: BLE001 -- the outermost place: the user gets a line in any case
+        return _fail(_unforeseen(error), debug=debug)
+    if code == INTERRUPTED:
+        _say("interrupted")
+    return int(code or 0)
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Take ``--debug`` out, wherever it stands before a ``--``."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    head = [word for word in arguments[:end] if word != "--debug"]
+    return [*head, *arguments[end:]], len(head) < end
+
+
+def _unforeseen(error: Exception) -> str:
+    """Return the line for an exception that is not ours; those of the option parser explain themselves."""
+    if hasattr(error, "format_message"):
+        return f"{error.format_message()} See --help."
+    return f"unexpected {type(error).__name__}: {error}; run again with --debug for the traceback"
+
+
+def _fail(message: str, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    _say(f"error: {message}")
+    return BAD_INPUT
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(" ".join(message.split()) + "\n")
+
+
+def _silence() -> int:
+    """Let the rest of the output go nowhere: its reader has gone, and the flush at exit must not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def main() -> None:
+    """Entry point of the ``outrider`` command."""
+    sys.exit(run(sys.argv[1:]))

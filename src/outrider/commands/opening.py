@@ -1,0 +1,115 @@
+"""From the words of a command line to a runner that is just long enough for its prompts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from outrider.commands.screen import Waiting, stderr, waiting
+from outrider.errors import UsageError
+
+if TYPE_CHECKING:
+    from outrider.load import Runner
+
+STEP = 64  # lengths are rounded up to it, so that runs of similar prompts share their shapes
+
+
+def open_runner(
+    model: str,
+    *,
+    drafter: str,
+    dtype: str,
+    device: str,
+    weights: Literal["real", "dummy"] = "real",
+) -> "Runner":
+    """Load a model, saying so while it takes time; see ``sized`` for the length of its cache.
+
+    Raises:
+        UsageError: PyTorch is not installed.
+        OutriderError: whatever is wrong with the model.
+    """
+    with waiting(stderr()) as telling:
+        _announce(model, telling)
+        try:
+            from outrider.load import load
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"This command needs the package {error.name}, which is not installed: "
+                "pip install 'outrider[engine]'."
+            ) from None
+        return load(
+            model,
+            drafter=drafter,
+            dtype=dtype,
+            device=device,
+            max_len=STEP,
+            weights=weights,
+            report=telling.say,
+        )
+
+
+def _announce(model: str, telling: Waiting) -> None:
+    """Spin, unless the hub's library will draw its own bars, with which a spinner would collide."""
+    if is_here(model):
+        telling.spin(f"Loading {model}")
+
+
+def is_here(model: str) -> bool:
+    """Say whether the model is a path or in our own cache."""
+    from outrider.checkpoint.known import KNOWN
+    from outrider.checkpoint.package import cached_file
+
+    if model in KNOWN:
+        return cached_file(KNOWN[model].package) is not None
+    return Path(model).expanduser().exists()
+
+
+def sized(
+    runner: "Runner", prompts: Sequence[Sequence[int]], *, max_tokens: int, max_len: int | None
+) -> "Runner":
+    """Return a runner over the same target whose cache holds the longest of the prompts.
+
+    Args:
+        runner: a loaded model.
+        prompts: token ids.
+        max_tokens: new tokens of each.
+        max_len: the length that was asked for; None for what the prompts need.
+
+    Raises:
+        UsageError: more than the model's context, or than ``max_len``.
+    """
+    context = runner.target.shape.max_positions
+    if max_len is not None and max_len > context:
+        raise UsageError(
+            f"--max-len {max_len}: the model's context holds {context} tokens; lower it."
+        )
+    limit = max_len or context
+    for index, prompt in enumerate(prompts, start=1):
+        if len(prompt) + max_tokens > limit:
+            which = "The prompt" if len(prompts) == 1 else f"Prompt {index}"
+            raise UsageError(
+                f"{which} has {len(prompt)} tokens and --max-tokens is {max_tokens}, together "
+                f"{len(prompt) + max_tokens}; the context holds {limit}. "
+                "Shorten the prompt or lower --max-tokens."
+            )
+    needed = max(map(len, prompts), default=0) + max_tokens
+    return _with_length(runner, max_len or min(context, -(-needed // STEP) * STEP))
+
+
+def _with_length(runner: "Runner", max_len: int) -> "Runner":
+    from outrider.load import Runner
+
+    return Runner(
+        runner.checkpoint,
+        runner.target,
+        runner.tokenizer,
+        runner.drafter,
+        slots=runner.slots,
+        max_len=max_len,
+    )
+
+
+def dtype_name(asked: str, runner: "Runner") -> str:
+    """Return what ``auto`` stood for."""
+    if asked != "auto":
+        return asked
+    return "float32" if runner.target.device.type == "cpu" else "bfloat16"

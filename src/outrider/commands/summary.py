@@ -1,0 +1,62 @@
+"""What is said after a text: its speed, its rounds, and how well the drafts did."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from outrider.acceptance import Acceptance
+from outrider.commands.curve import position_plot
+
+if TYPE_CHECKING:
+    from outrider.transcript import Completion
+
+
+def print_summary(console: Console, completion: "Completion", *, seed: int | None) -> None:
+    """Print the summary of one text.
+
+    Args:
+        console: where to.
+        completion: the text.
+        seed: what repeats it; None for greedy decoding.
+    """
+    for line in (_speed(completion), _ending(completion, seed), _rounds(completion.acceptance)):
+        console.print(Text(line, style="dim"))
+    if completion.acceptance.num_accepted:
+        console.print(Text("share of all rounds that accepted positions 1..k:", style="dim"))
+        console.print(position_plot(completion.acceptance.position_rates))
+
+
+def _speed(completion: "Completion") -> str:
+    return (
+        f"{len(completion.pieces)} tokens in {completion.decode_seconds:.2f} s: "
+        f"{completion.tokens_per_second:.1f} tokens/s"
+    )
+
+
+def _ending(completion: "Completion", seed: int | None) -> str:
+    repeat = "" if seed is None else f", --seed {seed} repeats it"
+    return (
+        f"prompt of {completion.prompt_tokens} tokens, read in {completion.prefill_seconds:.2f} s; "
+        f"ended by {completion.finish_reason}{repeat}"
+    )
+
+
+def _rounds(acceptance: Acceptance) -> str:
+    if acceptance.rate is None:
+        return f"{acceptance.num_rounds} rounds, nothing drafted"
+    return f"{acceptance.num_rounds} rounds, acceptance length {_length(acceptance)}, {_rate(acceptance)}"
+
+
+def _length(acceptance: Acceptance) -> str:
+    found = acceptance.intervals().length
+    if found is None:
+        return "unknown"
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def _rate(acceptance: Acceptance) -> str:
+    share = 0.0 if acceptance.rate is None else acceptance.rate
+    return (
+        f"acceptance rate {share:.1%} ({acceptance.num_accepted} of {acceptance.num_drafted} drafted)"
+    )

@@ -1,0 +1,216 @@
+"""``outrider.load``: a model's name in, a runner out. The one place that joins files, text, target, drafter and engine."""
+
+from collections.abc import Callable, Generator, Mapping
+from collections.abc import Sequence as Ordered
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import torch
+
+from outrider.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from outrider.checkpoint.source import resolve as find
+
+from outrider.engine.engine import Engine
+from outrider.engine.interfaces import Drafter
+from outrider.engine.params import SamplingParams
+
+from outrider.errors import UsageError
+from outrider.models.decoder import Decoder
+from outrider.models.loading import load_decoder
+from outrider.registry import DRAFTERS, resolve
+from outrider.text.tokenizer import Tokenizer, load_tokenizer
+from outrider.transcript import Completion, Piece, Transcript
+
+if TYPE_CHECKING:
+    from outrider.engine.costs import Costs
+
+Prompt = str | Ordered[int] | Ordered[Mapping[str, Any]]
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+MAX_LEN = 2048  # unless said otherwise; the cache takes its memory at once
+
+
+def _silent(_line: str) -> None:
+    pass
+
+
+def load(
+    model: str,
+    *,
+    drafter: str = "none",
+    dtype: str = "auto",
+    device: str = "auto",
+    slots: int = 1,
+    max_len: int | None = None,
+    weights: Literal["real", "dummy"] = "real",
+    report: Callable[[str], None] = _silent,
+) -> "Runner":
+    """Load a model and a drafter.
+
+    Args:
+        model: a folder, a GGUF file, a name this version knows (``smollm2-135m``) or ``owner/name`` on the hub.
+        drafter: a name of the table of drafters; see ``outrider models`` and ``docs/drafters.md``.
+        dtype: of the weights: float32, float16 (on a CPU with fp32 sums), bfloat16; auto is float32 on a CPU
+            and bfloat16 on a GPU.
+        device: cpu, cuda, ...; auto takes a GPU if there is one.
+        slots: sequences that run at once.
+        max_len: longest sequence in tokens, prompt and output together.
+        weights: dummy takes random ones of the same shapes.
+        report: is told, line by line, what takes long.
+
+    Raises:
+        OutriderError: with what was expected, what was found, where, and what to do.
+    """
+    checkpoint = open_checkpoint(find(model, report=report))
+    chosen_drafter = resolve("drafter", DRAFTERS, drafter)()
+    place = _device(device)
+    target = load_decoder(
+        checkpoint, dtype=_dtype(dtype, place), device=place, dummy=weights == "dummy"
+    )
+    longest = min(max_len or MAX_LEN, target.shape.max_positions)
+    return Runner(
+        checkpoint, target, load_tokenizer(checkpoint), chosen_drafter, slots=slots, max_len=longest
+    )
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise UsageError(
+            f"Device {name!r} is not usable here; expected cpu, or cuda where PyTorch sees a GPU."
+        ) from None
+    return device
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    if name not in DTYPES:
+        raise UsageError(f"Unknown dtype {name!r}; expected auto, {', '.join(DTYPES)}.")
+    return DTYPES[name]
+
+
+class Runner:
+    """A loaded model: text in, text out.
+
+    Attributes:
+        checkpoint: the model's headers and where they came from.
+        target, tokenizer, drafter: the parts.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        target: Decoder,
+        tokenizer: Tokenizer,
+        drafter: Drafter,
+        *,
+        slots: int,
+        max_len: int,
+        costs: "Costs | None" = None,
+    ) -> None:
+        self.checkpoint, self.target, self.tokenizer, self.drafter = (
+            checkpoint,
+            target,
+            tokenizer,
+            drafter,
+        )
+        self.slots, self.max_len = slots, max_len
+        self.engine = Engine(
+            target, drafter, slots=slots, max_len=max_len, device=target.device, costs=costs
+        )
+
+    def with_drafter(self, drafter: str, *, costs: "Costs | None" = None) -> "Runner":
+        """Return a runner over the same target and tokenizer with another drafter."""
+        chosen = resolve("drafter", DRAFTERS, drafter)()
+        return Runner(
+            self.checkpoint,
+            self.target,
+            self.tokenizer,
+            chosen,
+            slots=self.slots,
+            max_len=self.max_len,
+            costs=costs,
+        )
+
+    def encode(self, prompt: Prompt) -> tuple[int, ...]:
+        """Turn a text, a chat (``role`` and ``content`` each) or token ids into token ids."""
+        if isinstance(prompt, str):
+            return tuple(self.tokenizer.encode(prompt, add_special=True))
+        if prompt and isinstance(prompt[0], Mapping):
+            return tuple(self.tokenizer.encode(self._render(prompt), add_special=False))
+        return tuple(cast("Ordered[int]", prompt))
+
+    def _render(self, messages: Any) -> str:
+        from outrider.text.chat import render_chat
+
+        tokenizer = self.tokenizer
+        return render_chat(
+            tokenizer.chat_template,
+            messages,
+            bos_token=tokenizer.bos_token,
+            eos_token=tokenizer.eos_token,
+        )
+
+    def generate(
+        self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any
+    ) -> Completion:
+        """Complete a prompt.
+
+        Args:
+            prompt: text, chat or token ids.
+            params: sampling settings; or give them as keywords (``temperature=0.7, max_tokens=100``).
+            settings: fields of ``SamplingParams``.
+        """
+        return self.generate_many([prompt], params, **settings)[0]
+
+    def generate_many(
+        self, prompts: Ordered[Prompt], params: SamplingParams | None = None, **settings: Any
+    ) -> list[Completion]:
+        """Complete many prompts, as many at once as there are slots; in the order given."""
+        transcripts = [self._start(prompt, _params(params, settings)) for prompt in prompts]
+        by_id = {transcript.sequence.id: transcript for transcript in transcripts}
+        for event in self.engine.run():
+            by_id[event.sequence_id].take(event)
+        return [transcript.completion() for transcript in transcripts]
+
+    def stream(
+        self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any
+    ) -> Generator[Piece, None, Completion]:
+        """Complete a prompt piece by piece, one a token; closing the iterator cancels the rest.
+
+        The generator's return value is the completion (``result = yield from runner.stream(...)``).
+        """
+        transcript = self._start(prompt, _params(params, settings))
+        try:
+            for event in self.engine.run():
+                yield transcript.take(event)
+        finally:
+            self.engine.cancel(transcript.sequence)
+        return transcript.completion()
+
+    def _start(self, prompt: Prompt, params: SamplingParams) -> Transcript:
+        transcript = Transcript(self.tokenizer, params.stop)
+        transcript.sequence = self.engine.add(
+            self.encode(prompt), params, stop_ids=self.tokenizer.stop_ids, watch=transcript.watch
+        )
+        return transcript
+
+
+def _params(params: SamplingParams | None, settings: dict[str, Any]) -> SamplingParams:
+    if params is None:
+        try:
+            return SamplingParams(**settings)
+        except TypeError:
+            known = SamplingParams.__dataclass_fields__
+            wrong = sorted(set(settings) - set(known))
+            raise UsageError(
+                f"Unknown sampling setting {wrong[0]!r}; expected one of {', '.join(known)}."
+            ) from None
+    if settings:
+        raise UsageError(
+            "Sampling settings were given twice, as params and as keywords; give one of them."
+        )
+    return params

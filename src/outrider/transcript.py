@@ -1,0 +1,104 @@
+"""One sequence as text: pieces as they come, stop strings found across tokens, the completion at the end."""
+
+from dataclasses import dataclass
+
+from outrider.acceptance import Acceptance, Round
+from outrider.engine.events import Logprob, Origin, TokenEvent
+from outrider.engine.sequence import FinishReason, Sequence
+from outrider.text.stream import Detokenizer, StopStrings
+from outrider.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What one token added.
+
+    Attributes:
+        text: that became final with it; may be empty (half a character, a possible stop string).
+        origin: whether the token was accepted from a draft or decided by the target.
+    """
+
+    text: str
+    token: int
+    origin: Origin
+    logprob: Logprob | None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished text and how it came about.
+
+    Attributes:
+        text: without stop string and special tokens.
+        pieces: one a token; their texts joined are the text.
+        rounds: counts of each round.
+        prefill_seconds: reading the prompt.
+        decode_seconds: from there to the last token.
+    """
+
+    text: str
+    pieces: tuple[Piece, ...]
+    prompt_tokens: int
+    finish_reason: FinishReason
+    rounds: tuple[Round, ...]
+    prefill_seconds: float
+    decode_seconds: float
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Token ids of the output."""
+        return tuple(piece.token for piece in self.pieces)
+
+    @property
+    def acceptance(self) -> Acceptance:
+        """Counts, rates and lengths of this text."""
+        return Acceptance.from_sequences([list(self.rounds)])
+
+    @property
+    def tokens_per_second(self) -> float:
+        """New tokens a second of decoding, the prompt's time left out."""
+        return len(self.pieces) / self.decode_seconds if self.decode_seconds else 0.0
+
+
+class Transcript:
+    """Follows one sequence; ``watch`` is called by the engine for each token, ``take`` for each event."""
+
+    def __init__(self, tokenizer: Tokenizer, stop: tuple[str, ...]) -> None:
+        self.sequence: Sequence
+        self._detokenizer = Detokenizer(tokenizer)
+        self._stops = StopStrings(stop)
+        self._texts: list[str] = []
+        self._pieces: list[Piece] = []
+
+    def watch(self, token: int) -> bool:
+        """Turn a token into text; say whether a stop string is complete."""
+        text, stop = self._stops.push(self._detokenizer.push(token))
+        self._texts.append(text)
+        return stop is not None
+
+    def take(self, event: TokenEvent) -> Piece:
+        """Return the piece of a token; the last one carries what was held back."""
+        text = self._texts[len(self._pieces)]
+        if event.finish_reason is not None:
+            text += self._rest()
+        piece = Piece(text, event.token, event.origin, event.logprob)
+        self._pieces.append(piece)
+        return piece
+
+    def _rest(self) -> str:
+        text, _ = self._stops.push(self._detokenizer.flush())
+        return text + self._stops.flush()
+
+    def completion(self) -> Completion:
+        """Return the finished text."""
+        sequence = self.sequence
+        assert sequence.finish_reason is not None  # noqa: S101 -- our own invariant: asked at the end
+        return Completion(
+            text="".join(piece.text for piece in self._pieces),
+            pieces=tuple(self._pieces),
+            prompt_tokens=len(sequence.prompt),
+            finish_reason=sequence.finish_reason,
+            rounds=tuple(sequence.rounds),
+            prefill_seconds=sequence.read_at - sequence.begun_at,
+            decode_seconds=sequence.ended_at - sequence.read_at,
+        )
