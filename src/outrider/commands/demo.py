@@ -46,3 +46,71 @@ def run() -> int:
     _print_verdict(console, compared)
     print_differences(console, compared, runner.tokenizer.token_text)
     return DIFFERENT if compared.real_differences else 0
+
+
+def demo_rows() -> list[Row]:
+    """Return the prompts that come with the package."""
+    data = files("outrider").joinpath("data/demo.jsonl")
+    return rows_of(data.read_text(encoding="utf-8"), "demo.jsonl")
+
+
+def _show(
+    console: Console,
+    runner: "Runner",
+    rows: Sequence[Row],
+    prompts: Sequence[Sequence[int]],
+    params: "SamplingParams",
+) -> None:
+    """Write one text as it comes."""
+    index = next(i for i, row in enumerate(rows) if row.category == SHOWN)
+    heading = Text(f"{MODEL} edits a piece of code. ", style="bold")
+    if console.is_terminal:
+        heading.append("Tokens in this colour", style=ACCEPTED)
+        heading.append(" were guessed from the text so far and accepted:")
+    console.print(heading)
+    fitting = sized(runner, [prompts[index]], max_tokens=params.max_tokens, max_len=None)
+    if run_text(fitting, prompts[index], params, shower()).finish_reason == "cancelled":
+        raise KeyboardInterrupt
+    console.print()
+
+
+def _print_kinds(console: Console, rows: Sequence[Row], compared: "Compared") -> None:
+    """Print the speed by kind of text, as the gain depends on little else."""
+    table = Table("kind of text", "plain tokens/s", "with drafts", "ratio")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    pairs = zip(compared.completions["none"], compared.completions[DRAFTER], strict=True)
+    for row, (plain, drafted) in zip(rows, pairs, strict=True):
+        table.add_row(
+            row.category,
+            f"{plain.tokens_per_second:.1f}",
+            f"{drafted.tokens_per_second:.1f}",
+            f"{drafted.tokens_per_second / plain.tokens_per_second:.2f}",
+        )
+    console.print(table)
+
+
+def _print_verdict(console: Console, compared: "Compared") -> None:
+    plain, drafted = compared.comparison.methods
+    acceptance = Acceptance.from_sequences(
+        text.rounds for text in compared.completions[DRAFTER]
+    )
+    wasted = acceptance.num_drafted - acceptance.num_accepted
+    same = "the same texts, token for token," if drafted.texts_equal else "the texts"
+    gain = (
+        f"Gained: with n-gram drafts the model wrote {same} at {drafted.ratio:.2f} times the speed, in "
+        f"{drafted.rounds} passes instead of {plain.rounds}."
+    )
+    cost = (
+        f"Cost: {wasted} of {acceptance.num_drafted} guessed tokens were computed for nothing; no weights, "
+        "no training. Where a text repeats nothing, drafting stops by itself and gains nothing."
+    )
+    for line in (gain, cost, *_NEXT):
+        console.print(Text(line), soft_wrap=True)
+
+
+_NEXT = (
+    "Next, on your own text:",
+    f'  outrider generate {MODEL} --chat --drafter {DRAFTER} "Your prompt"',
+    f"  outrider compare {MODEL} --drafter {DRAFTER} --prompts YOUR.jsonl",
+)

@@ -1,6 +1,7 @@
 """What a request may ask of sampling, and which wishes contradict each other. Free of torch."""
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from outrider.errors import UsageError
@@ -70,6 +71,7 @@ class SamplingParams:
             ("repetition_penalty", 0 < self.repetition_penalty < float("inf"), "a number above 0"),
             ("presence_penalty", -2 <= self.presence_penalty <= 2, "a number from -2 to 2"),  # noqa: PLR2004 -- the range itself
             ("frequency_penalty", -2 <= self.frequency_penalty <= 2, "a number from -2 to 2"),  # noqa: PLR2004 -- the range itself
+            ("logit_bias", all(map(isfinite, self.logit_bias.values())), "finite numbers"),
             (
                 "seed",
                 self.seed is None or 0 <= self.seed < 2**63,

@@ -65,6 +65,14 @@ class Proposal:
                 "Proposal is a tree with a draft distribution: only chains can be verified losslessly "
                 "by acceptance ratio; propose a chain, or a tree of deterministic nodes."
             )
+        if self.draft_probs_KV is not None and (
+            self.draft_probs_KV.dim() != 2  # noqa: PLR2004 -- [K, V]
+            or len(self.draft_probs_KV) != len(self.tokens)
+        ):
+            raise VerificationError(
+                f"Proposal has {len(self.tokens)} tokens and a draft distribution of shape "
+                f"{tuple(self.draft_probs_KV.shape)}; expected one law over the vocabulary a token."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +169,16 @@ def _fill(
 
 
 def _stack_probs(proposals: Sequence[Proposal], width: int, device: torch.device) -> Tensor | None:
-    given = [p.draft_probs_KV for p in proposals if p.draft_probs_KV is not None]
+    drafted = [proposal.draft_probs_KV for proposal in proposals if proposal.tokens]
+    given = [law_KV for law_KV in drafted if law_KV is not None]
     if not given:
         return None
-    if len(given) != sum(bool(p.tokens) for p in proposals):
+    if len(given) != len(drafted):
         raise VerificationError(
             "Some proposals of the batch carry a draft distribution and some do not; expected all or none."
         )
     stacked = torch.zeros(len(proposals), width, given[0].shape[-1], device=device)
     for row, proposal in enumerate(proposals):
-        if proposal.draft_probs_KV is not None:
+        if proposal.tokens and proposal.draft_probs_KV is not None:
             stacked[row, : len(proposal.tokens)] = proposal.draft_probs_KV
     return stacked

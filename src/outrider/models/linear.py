@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 # Packing chooses its blocking by a row-count hint; from 4 on a row's result no longer depends on the
-# number of rows, and 16 is a usual number of nodes.
-PACK_ROWS = 16
+# number of rows, and 32 was the fastest hint for 1 to 32 rows on the machine of docs/benchmarks.md.
+PACK_ROWS = 32
 
 
 class Linear(Protocol):
