@@ -10,9 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-settings.register_profile(
-    "repository", derandomize=True, deadline=None, max_examples=25, database=None
-)
+settings.register_profile("repository", derandomize=True, deadline=None, max_examples=25, database=None)
 settings.load_profile("repository")
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

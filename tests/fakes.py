@@ -85,9 +85,7 @@ class Oracle(FakeDrafter):
 
     max_nodes = 24
 
-    def __init__(
-        self, known: Mapping[tuple[int, ...], list[int]], vocab: int, seed: int = 0
-    ) -> None:
+    def __init__(self, known: Mapping[tuple[int, ...], list[int]], vocab: int, seed: int = 0) -> None:
         super().__init__(seed)
         self._known, self._vocab = known, vocab
 

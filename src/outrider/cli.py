@@ -45,9 +45,7 @@ def outrider(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
 ) -> None:
     """Speculative decoding that is exact, fast, and explains itself.
 
@@ -59,21 +57,15 @@ def outrider(
 @app.command()
 def generate(
     model: o.Model,
-    prompt: Annotated[
-        str | None, typer.Argument(help="The text to continue; - reads it from standard input.")
-    ] = None,
+    prompt: Annotated[str | None, typer.Argument(help="The text to continue; - reads it from standard input.")] = None,
     *,
     file: Annotated[Path | None, typer.Option("--file", help="Read the prompt from here.")] = None,
-    chat: Annotated[
-        bool, typer.Option("--chat", help="The prompt is the user's turn of a conversation.")
-    ] = False,
+    chat: Annotated[bool, typer.Option("--chat", help="The prompt is the user's turn of a conversation.")] = False,
     system: Annotated[str | None, typer.Option("--system", help="System turn; with --chat.")] = None,
     drafter: Annotated[str, typer.Option("--drafter", help="What proposes: none, ngram.")] = "none",
     dtype: o.DtypeOption = o.Dtype.auto,
     device: o.Device = "auto",
-    load: Annotated[
-        o.Load, typer.Option("--load", help="dummy: random weights, for shapes and speed.")
-    ] = o.Load.real,
+    load: Annotated[o.Load, typer.Option("--load", help="dummy: random weights, for shapes and speed.")] = o.Load.real,
     max_len: o.MaxLen = None,
     max_tokens: o.MaxTokens = 256,
     temperature: o.Temperature = 0.0,
@@ -131,22 +123,14 @@ def generate(
 @app.command()
 def compare(
     model: o.Model,
-    prompts: Annotated[
-        list[str] | None, typer.Argument(help="Prompts, beside those of --prompts.")
-    ] = None,
+    prompts: Annotated[list[str] | None, typer.Argument(help="Prompts, beside those of --prompts.")] = None,
     *,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--prompts", help='JSONL: rows with "prompt", or "turns" (the first is taken).'
-        ),
+        typer.Option("--prompts", help='JSONL: rows with "prompt", or "turns" (the first is taken).'),
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", help="Only the first N prompts.")
-    ] = None,
-    drafter: Annotated[
-        str, typer.Option("--drafter", metavar="A,B", help="Against plain decoding.")
-    ] = "ngram",
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N prompts.")] = None,
+    drafter: Annotated[str, typer.Option("--drafter", metavar="A,B", help="Against plain decoding.")] = "ngram",
     chat: Annotated[
         bool | None,
         typer.Option("--chat/--no-chat", help="As a conversation; default: if there is a template."),

@@ -89,9 +89,7 @@ def _check(prompts: Sequence[Sequence[int]], params: "SamplingParams") -> None:
         )
 
 
-def _warm_up(
-    runners: "dict[str, Runner]", prompt: Sequence[int], params: "SamplingParams"
-) -> None:
+def _warm_up(runners: "dict[str, Runner]", prompt: Sequence[int], params: "SamplingParams") -> None:
     """Let memory, caches and the drafters' own measurements of cost settle before the clock counts."""
     short = replace(params, max_tokens=min(WARM_UP_TOKENS, params.max_tokens))
     for runner in runners.values():
@@ -140,9 +138,7 @@ def _differences(
     return found
 
 
-def _method(
-    name: str, completions: "dict[str, list[Completion]]", differences: Sequence[Difference]
-) -> MethodResult:
+def _method(name: str, completions: "dict[str, list[Completion]]", differences: Sequence[Difference]) -> MethodResult:
     texts = completions[name]
     own = [found for found in differences if found.drafter == name]
     acceptance = Acceptance.from_sequences([text.rounds for text in texts])

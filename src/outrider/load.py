@@ -1,4 +1,7 @@
-"""``outrider.load``: a model's name in, a runner out. The one place that joins files, text, target, drafter and engine."""
+"""``outrider.load``: a model's name in, a runner out.
+
+The one place that joins files, text, target, drafter and engine.
+"""
 
 from collections.abc import Callable, Generator, Mapping
 from collections.abc import Sequence as Ordered
@@ -8,11 +11,9 @@ import torch
 
 from outrider.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from outrider.checkpoint.source import resolve as find
-
 from outrider.engine.engine import Engine
 from outrider.engine.interfaces import Drafter
 from outrider.engine.params import SamplingParams
-
 from outrider.errors import UsageError
 from outrider.models.decoder import Decoder
 from outrider.models.loading import load_decoder
@@ -62,13 +63,9 @@ def load(
     checkpoint = open_checkpoint(find(model, report=report))
     chosen_drafter = resolve("drafter", DRAFTERS, drafter)()
     place = _device(device)
-    target = load_decoder(
-        checkpoint, dtype=_dtype(dtype, place), device=place, dummy=weights == "dummy"
-    )
+    target = load_decoder(checkpoint, dtype=_dtype(dtype, place), device=place, dummy=weights == "dummy")
     longest = min(max_len or MAX_LEN, target.shape.max_positions)
-    return Runner(
-        checkpoint, target, load_tokenizer(checkpoint), chosen_drafter, slots=slots, max_len=longest
-    )
+    return Runner(checkpoint, target, load_tokenizer(checkpoint), chosen_drafter, slots=slots, max_len=longest)
 
 
 def _device(name: str) -> torch.device:
@@ -118,9 +115,8 @@ class Runner:
             drafter,
         )
         self.slots, self.max_len = slots, max_len
-        self.engine = Engine(
-            target, drafter, slots=slots, max_len=max_len, device=target.device, costs=costs
-        )
+        self._live: dict[int, Transcript] = {}
+        self.engine = Engine(target, drafter, slots=slots, max_len=max_len, device=target.device, costs=costs)
 
     def with_drafter(self, drafter: str, *, costs: "Costs | None" = None) -> "Runner":
         """Return a runner over the same target and tokenizer with another drafter."""
@@ -154,9 +150,7 @@ class Runner:
             eos_token=tokenizer.eos_token,
         )
 
-    def generate(
-        self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any
-    ) -> Completion:
+    def generate(self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any) -> Completion:
         """Complete a prompt.
 
         Args:
@@ -170,10 +164,16 @@ class Runner:
         self, prompts: Ordered[Prompt], params: SamplingParams | None = None, **settings: Any
     ) -> list[Completion]:
         """Complete many prompts, as many at once as there are slots; in the order given."""
-        transcripts = [self._start(prompt, _params(params, settings)) for prompt in prompts]
-        by_id = {transcript.sequence.id: transcript for transcript in transcripts}
-        for event in self.engine.run():
-            by_id[event.sequence_id].take(event)
+        checked = _params(params, settings)
+        transcripts: list[Transcript] = []
+        try:
+            for prompt in prompts:
+                transcripts.append(self._start(prompt, checked))
+            while any(not transcript.finished for transcript in transcripts):
+                self._step()
+        finally:  # a prompt that does not fit, an interrupt: nothing stays behind in the engine
+            for transcript in transcripts:
+                self._drop(transcript)
         return [transcript.completion() for transcript in transcripts]
 
     def stream(
@@ -184,18 +184,34 @@ class Runner:
         The generator's return value is the completion (``result = yield from runner.stream(...)``).
         """
         transcript = self._start(prompt, _params(params, settings))
+        shown = 0
         try:
-            for event in self.engine.run():
-                yield transcript.take(event)
+            while shown < len(transcript.pieces) or not transcript.finished:
+                if shown == len(transcript.pieces):
+                    self._step()
+                yield from transcript.pieces[shown:]
+                shown = len(transcript.pieces)
         finally:
-            self.engine.cancel(transcript.sequence)
+            self._drop(transcript)
         return transcript.completion()
+
+    def _drop(self, transcript: Transcript) -> None:
+        self.engine.cancel(transcript.sequence)
+        self._live.pop(transcript.sequence.id, None)
+
+    def _step(self) -> None:
+        """Run one engine step and hand each token to its text; several streams may be open at once."""
+        for event in self.engine.step():
+            self._live[event.sequence_id].take(event)
+            if event.finish_reason is not None:
+                del self._live[event.sequence_id]
 
     def _start(self, prompt: Prompt, params: SamplingParams) -> Transcript:
         transcript = Transcript(self.tokenizer, params.stop)
         transcript.sequence = self.engine.add(
             self.encode(prompt), params, stop_ids=self.tokenizer.stop_ids, watch=transcript.watch
         )
+        self._live[transcript.sequence.id] = transcript
         return transcript
 
 
@@ -206,11 +222,7 @@ def _params(params: SamplingParams | None, settings: dict[str, Any]) -> Sampling
         except TypeError:
             known = SamplingParams.__dataclass_fields__
             wrong = sorted(set(settings) - set(known))
-            raise UsageError(
-                f"Unknown sampling setting {wrong[0]!r}; expected one of {', '.join(known)}."
-            ) from None
+            raise UsageError(f"Unknown sampling setting {wrong[0]!r}; expected one of {', '.join(known)}.") from None
     if settings:
-        raise UsageError(
-            "Sampling settings were given twice, as params and as keywords; give one of them."
-        )
+        raise UsageError("Sampling settings were given twice, as params and as keywords; give one of them.")
     return params

@@ -12,12 +12,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
-
-from outrider import __version__
 
 _PACKAGES = ("torch", "transformers", "numpy", "gguf", "safetensors", "tokenizers", "xllamacpp")
 _HOMES = re.compile(r"(/home/|/Users/|[A-Za-z]:\\Users\\)[^/\\]+")
@@ -53,7 +52,8 @@ def provenance(*, threads: int | None = None, seed: int | None = None) -> Proven
     """
     commit, dirty = _git()
     return Provenance(
-        outrider=__version__,
+        # By name: the package's own module stands above this one in the order of imports.
+        outrider=str(import_module("outrider").__version__),
         python=platform.python_version(),
         packages=_versions(),
         platform=platform.platform(),

@@ -61,14 +61,19 @@ class Completion:
 
 
 class Transcript:
-    """Follows one sequence; ``watch`` is called by the engine for each token, ``take`` for each event."""
+    """Follows one sequence; ``watch`` is called by the engine for each token, ``take`` for each event.
+
+    Attributes:
+        sequence: the engine's side of it, set when it is queued.
+        pieces: what has come so far.
+    """
 
     def __init__(self, tokenizer: Tokenizer, stop: tuple[str, ...]) -> None:
         self.sequence: Sequence
         self._detokenizer = Detokenizer(tokenizer)
         self._stops = StopStrings(stop)
         self._texts: list[str] = []
-        self._pieces: list[Piece] = []
+        self.pieces: list[Piece] = []
 
     def watch(self, token: int) -> bool:
         """Turn a token into text; say whether a stop string is complete."""
@@ -76,14 +81,18 @@ class Transcript:
         self._texts.append(text)
         return stop is not None
 
-    def take(self, event: TokenEvent) -> Piece:
-        """Return the piece of a token; the last one carries what was held back."""
-        text = self._texts[len(self._pieces)]
+    def take(self, event: TokenEvent) -> None:
+        """Add the piece of a token; the last one carries what was held back."""
+        text = self._texts[len(self.pieces)]
         if event.finish_reason is not None:
             text += self._rest()
         piece = Piece(text, event.token, event.origin, event.logprob)
-        self._pieces.append(piece)
-        return piece
+        self.pieces.append(piece)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last piece has come."""
+        return self.sequence.finish_reason is not None
 
     def _rest(self) -> str:
         text, _ = self._stops.push(self._detokenizer.flush())
@@ -94,8 +103,8 @@ class Transcript:
         sequence = self.sequence
         assert sequence.finish_reason is not None  # noqa: S101 -- our own invariant: asked at the end
         return Completion(
-            text="".join(piece.text for piece in self._pieces),
-            pieces=tuple(self._pieces),
+            text="".join(piece.text for piece in self.pieces),
+            pieces=tuple(self.pieces),
             prompt_tokens=len(sequence.prompt),
             finish_reason=sequence.finish_reason,
             rounds=tuple(sequence.rounds),

@@ -25,9 +25,7 @@ def edited(
     return scores
 
 
-def law(
-    logits_V: torch.Tensor, prompt: Sequence[int], output: Sequence[int], params: SamplingParams
-) -> torch.Tensor:
+def law(logits_V: torch.Tensor, prompt: Sequence[int], output: Sequence[int], params: SamplingParams) -> torch.Tensor:
     """What the next token is drawn from, float64."""
     scores = edited(logits_V, prompt, output, params).double()[None]
     warpers = [theirs.TemperatureLogitsWarper(params.temperature)]

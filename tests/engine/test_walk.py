@@ -20,9 +20,7 @@ def walk_slowly(proposal: Proposal, decisions: list[int]) -> tuple[list[int], in
     while True:
         children = [
             node
-            for node, (token, parent) in enumerate(
-                zip(proposal.tokens, proposal.parents, strict=True), start=1
-            )
+            for node, (token, parent) in enumerate(zip(proposal.tokens, proposal.parents, strict=True), start=1)
             if parent == path[-1] and token == decisions[path[-1]]
         ]
         if not children:

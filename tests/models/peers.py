@@ -78,9 +78,7 @@ def make_pair(variant: str) -> Pair:
     theirs = AutoModelForCausalLM.from_config(config).float().eval()
     with torch.no_grad():
         for parameter in theirs.parameters():
-            parameter.normal_(std=0.3) if parameter.dim() > 1 else parameter.add_(
-                0.2 * torch.randn_like(parameter)
-            )
+            parameter.normal_(std=0.3) if parameter.dim() > 1 else parameter.add_(0.2 * torch.randn_like(parameter))
     state = theirs.state_dict()
     ours = Decoder(
         decoder_config(config.to_dict()),

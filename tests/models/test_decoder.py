@@ -70,9 +70,7 @@ def test_a_chain_gives_the_logits_of_its_text(pair: Pair) -> None:
     same(pair.ours.logits(out.hidden_BNH)[0], theirs_along(pair, prompt + chain)[0][14:])
 
 
-def check_tree(
-    pair: Pair, prompt: list[int], tree: DraftTree, logits_NV: torch.Tensor, row: int
-) -> None:
+def check_tree(pair: Pair, prompt: list[int], tree: DraftTree, logits_NV: torch.Tensor, row: int) -> None:
     """Every node's logits are those of its own path, run afresh."""
     for node in range(int(tree.counts_B[row])):
         path = [j for j in range(tree.width) if tree.visible_BNN[row, node, j]]

@@ -71,9 +71,7 @@ def byte_fallback() -> Backend:
     vocab = {piece: i for i, piece in enumerate(pieces)}
     merge_free = models.BPE(vocab=vocab, merges=[], unk_token=pieces[0], byte_fallback=True)
     backend = Backend(merge_free)
-    backend.normalizer = normalizers.Sequence(
-        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
-    )
+    backend.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     backend.decoder = decoders.Sequence(
         [
             decoders.Replace("▁", " "),

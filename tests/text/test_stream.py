@@ -121,9 +121,7 @@ def test_how_a_text_is_cut_does_not_change_where_it_stops(chunks, stops):
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(
-    text=st.text(alphabet="ab", max_size=20), stop=st.text(alphabet="ab", min_size=1, max_size=4)
-)
+@given(text=st.text(alphabet="ab", max_size=20), stop=st.text(alphabet="ab", min_size=1, max_size=4))
 def test_only_a_possible_start_of_a_stop_string_is_held_back(text, stop):
     stream = StopStrings([stop])
     shown, matched = stream.push(text)

@@ -39,7 +39,13 @@ class PeakRequest(Record):
 
 
 class Answer(Record):
-    """The tokens of one request and what they cost; ``seconds`` holds ``prefill_seconds``."""
+    """The tokens of one request and what they cost.
+
+    Attributes:
+        seconds: The whole request.
+        prefill_seconds: Its part until the first token was decided.
+        step_seconds: Each pass after that, where the engine tells.
+    """
 
     tokens: list[int]
     seconds: float

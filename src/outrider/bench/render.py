@@ -79,7 +79,11 @@ def _by_category(arm: ArmResult, categories: Iterable[str]) -> list[str]:
 
 
 def _ratio(ratio: Ratio | None) -> str:
-    return "-" if ratio is None else f"{ratio.value:.2f} ({ratio.low:.2f}-{ratio.high:.2f})"
+    if ratio is None:
+        return "-"
+    # Without width there was one pair, or the base against itself: no interval is claimed.
+    bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.2f}-{ratio.high:.2f})"
+    return f"{ratio.value:.2f}{bounds}"
 
 
 def _number(value: float | None, form: str, *, scale: float = 1.0) -> str:

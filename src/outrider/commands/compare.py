@@ -46,9 +46,7 @@ def run(request: Request, params: "SamplingParams") -> int:
     drafters = [check_drafter(name.strip()) for name in request.drafters.split(",")]
     prompts = _prompts(request)
     _check_seed(params)
-    runner = open_runner(
-        request.model, drafter="none", dtype=request.dtype, device=request.device
-    )
+    runner = open_runner(request.model, drafter="none", dtype=request.dtype, device=request.device)
     compared = measure(runner, encode(runner, prompts, chat=request.chat), drafters, params)
     _print(request, runner, compared)
     return DIFFERENT if compared.real_differences else 0
@@ -64,14 +62,10 @@ def _prompts(request: Request) -> list[str]:
 
 def _check_seed(params: "SamplingParams") -> None:
     if not params.greedy and params.seed is None:
-        raise UsageError(
-            "A comparison at a temperature above 0 needs --seed: without one every text is another draw."
-        )
+        raise UsageError("A comparison at a temperature above 0 needs --seed: without one every text is another draw.")
 
 
-def encode(
-    runner: "Runner", prompts: Sequence[str], *, chat: bool | None
-) -> list[tuple[int, ...]]:
+def encode(runner: "Runner", prompts: Sequence[str], *, chat: bool | None) -> list[tuple[int, ...]]:
     """Return token ids; ``chat`` None renders the model's template if it has one."""
     if chat is None:
         chat = runner.tokenizer.chat_template is not None
@@ -101,9 +95,7 @@ def _bar(console: Console, total: int) -> Iterator["Told"]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("warming up", total=total)
         begun = False
 

@@ -92,9 +92,7 @@ def _print_kinds(console: Console, rows: Sequence[Row], compared: "Compared") ->
 
 def _print_verdict(console: Console, compared: "Compared") -> None:
     plain, drafted = compared.comparison.methods
-    acceptance = Acceptance.from_sequences(
-        text.rounds for text in compared.completions[DRAFTER]
-    )
+    acceptance = Acceptance.from_sequences(text.rounds for text in compared.completions[DRAFTER])
     wasted = acceptance.num_drafted - acceptance.num_accepted
     same = "the same texts, token for token," if drafted.texts_equal else "the texts"
     gain = (

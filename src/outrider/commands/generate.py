@@ -120,8 +120,5 @@ def _token(runner: "Runner", piece: "Piece") -> "TokenResult":
         text=text(piece.token),
         source=piece.origin,
         logprob=piece.logprob.chosen,
-        top_logprobs=[
-            TopLogprob(id=token, text=text(token), logprob=logprob)
-            for token, logprob in piece.logprob.top
-        ],
+        top_logprobs=[TopLogprob(id=token, text=text(token), logprob=logprob) for token, logprob in piece.logprob.top],
     )

@@ -33,8 +33,7 @@ def open_runner(
             from outrider.load import load
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"This command needs the package {error.name}, which is not installed: "
-                "pip install 'outrider[engine]'."
+                f"This command needs the package {error.name}, which is not installed: pip install 'outrider[engine]'."
             ) from None
         return load(
             model,
@@ -63,9 +62,7 @@ def is_here(model: str) -> bool:
     return Path(model).expanduser().exists()
 
 
-def sized(
-    runner: "Runner", prompts: Sequence[Sequence[int]], *, max_tokens: int, max_len: int | None
-) -> "Runner":
+def sized(runner: "Runner", prompts: Sequence[Sequence[int]], *, max_tokens: int, max_len: int | None) -> "Runner":
     """Return a runner over the same target whose cache holds the longest of the prompts.
 
     Args:
@@ -79,9 +76,7 @@ def sized(
     """
     context = runner.target.shape.max_positions
     if max_len is not None and max_len > context:
-        raise UsageError(
-            f"--max-len {max_len}: the model's context holds {context} tokens; lower it."
-        )
+        raise UsageError(f"--max-len {max_len}: the model's context holds {context} tokens; lower it.")
     limit = max_len or context
     for index, prompt in enumerate(prompts, start=1):
         if len(prompt) + max_tokens > limit:

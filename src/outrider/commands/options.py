@@ -58,37 +58,27 @@ MaxLen = Annotated[
 Json = Annotated[bool, _option("--json", text="Print the result as JSON, and nothing else.")]
 
 MaxTokens = Annotated[int, typer.Option("--max-tokens", help="At most this many new tokens.")]
-Temperature = Annotated[
-    float, typer.Option("--temperature", help="0 is greedy; above 0 tokens are drawn.")
-]
+Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy; above 0 tokens are drawn.")]
 TopK = Annotated[int, _option("--top-k", text="Keep the k likeliest words; 0 keeps all.")]
 TopP = Annotated[float, _option("--top-p", text="Keep the likeliest words that hold this share.")]
-MinP = Annotated[
-    float, _option("--min-p", text="Drop words below this share of the likeliest one's probability.")
-]
+MinP = Annotated[float, _option("--min-p", text="Drop words below this share of the likeliest one's probability.")]
 RepetitionPenalty = Annotated[
     float, _option("--repetition-penalty", text="Above 1 makes words of prompt and output rarer.")
 ]
 PresencePenalty = Annotated[
     float, _option("--presence-penalty", text="Taken from the logit of each word of the output.")
 ]
-FrequencyPenalty = Annotated[
-    float, _option("--frequency-penalty", text="Taken once for every time the word occurred.")
-]
+FrequencyPenalty = Annotated[float, _option("--frequency-penalty", text="Taken once for every time the word occurred.")]
 LogitBias = Annotated[
     list[str] | None,
     _option("--logit-bias", text="Add VALUE to a token's logit; repeatable.", metavar="ID=VALUE"),
 ]
 Seed = Annotated[int | None, _option("--seed", text="Same seed, same text, whatever the drafter.")]
-Stop = Annotated[
-    list[str] | None, _option("--stop", text="End before this text appears; repeatable.")
-]
+Stop = Annotated[list[str] | None, _option("--stop", metavar="TEXT", text="End before this text appears; repeatable.")]
 StopTokenId = Annotated[
-    list[int] | None, _option("--stop-token-id", text="End with this token; repeatable.")
+    list[int] | None, _option("--stop-token-id", metavar="ID", text="End with this token; repeatable.")
 ]
-IgnoreEos = Annotated[
-    bool, _option("--ignore-eos", text="Go on past the model's own end of text.")
-]
+IgnoreEos = Annotated[bool, _option("--ignore-eos", text="Go on past the model's own end of text.")]
 
 
 def sampling_params(
@@ -119,8 +109,7 @@ def _bias(text: str) -> tuple[int, float]:
         return int(token), float(value)
     except ValueError:
         raise UsageError(
-            f"--logit-bias {text!r}: expected ID=VALUE, a token's number and what to add to its "
-            "logit, e.g. 42=-5."
+            f"--logit-bias {text!r}: expected ID=VALUE, a token's number and what to add to its logit, e.g. 42=-5."
         ) from None
 
 

@@ -57,6 +57,4 @@ def _length(acceptance: Acceptance) -> str:
 
 def _rate(acceptance: Acceptance) -> str:
     share = 0.0 if acceptance.rate is None else acceptance.rate
-    return (
-        f"acceptance rate {share:.1%} ({acceptance.num_accepted} of {acceptance.num_drafted} drafted)"
-    )
+    return f"acceptance rate {share:.1%} ({acceptance.num_accepted} of {acceptance.num_drafted} drafted)"

@@ -18,10 +18,7 @@ class Confidence:
     """Running share of right guesses for each class of match length and rank."""
 
     def __init__(self) -> None:
-        self._right = [
-            [_prior(index, rank) * _PRIOR_WEIGHT for rank in range(RANKS)]
-            for index in range(len(LENGTHS))
-        ]
+        self._right = [[_prior(index, rank) * _PRIOR_WEIGHT for rank in range(RANKS)] for index in range(len(LENGTHS))]
         self._seen = [[_PRIOR_WEIGHT] * RANKS for _ in LENGTHS]
 
     def of(self, length: int, rank: int) -> float:

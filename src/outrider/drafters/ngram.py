@@ -48,9 +48,7 @@ class NgramDrafter:
 
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
         """Propose for each slot the nodes that pay."""
-        return [
-            Proposal() if slot is None else self._propose(slot, costs, len(slots)) for slot in slots
-        ]
+        return [Proposal() if slot is None else self._propose(slot, costs, len(slots)) for slot in slots]
 
     def observe(self, committed: Committed) -> None:
         """Compare what would have been guessed with what was decided, then add it to the text."""

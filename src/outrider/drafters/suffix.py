@@ -3,9 +3,7 @@
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
-MAX_PLACES = (
-    48  # latest occurrences looked at: frequent words have hundreds, and old ones rarely win
-)
+MAX_PLACES = 48  # latest occurrences looked at: frequent words have hundreds, and old ones rarely win
 MAX_MATCH = 24  # tokens of agreement that are counted: longer ones are all but certain anyway
 
 
@@ -39,9 +37,7 @@ class SuffixIndex:
 
     def matches(self) -> list[Match]:
         """Earlier places that the end of the text resembles, longest match first, then latest."""
-        found = [
-            Match(place, self._agreement(place)) for place in self._after.get(self.tokens[-1], ())
-        ]
+        found = [Match(place, self._agreement(place)) for place in self._after.get(self.tokens[-1], ())]
         found.sort(key=lambda match: (-match.length, -match.place))
         return found
 

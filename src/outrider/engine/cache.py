@@ -28,9 +28,7 @@ class Cache:
         self.rows = rows
         self._kv_L2SGMD = torch.zeros(shape, dtype=dtype, device=device)
 
-    def write(
-        self, layer: int, rows: slice, columns_BN: Tensor, key_BGND: Tensor, value_BGND: Tensor
-    ) -> None:
+    def write(self, layer: int, rows: slice, columns_BN: Tensor, key_BGND: Tensor, value_BGND: Tensor) -> None:
         """Leave the nodes' keys and values at ``columns_BN`` of the batch's slots."""
         slots_B1 = torch.arange(rows.start, rows.stop, device=columns_BN.device)[:, None]
         # An index on both sides of a slice puts the indexed axes first: [B, N, G, D].

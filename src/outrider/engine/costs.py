@@ -26,9 +26,7 @@ class Costs:
         index = WIDTHS.index(width)
         old = self._seconds[index]
         # A pass that took far longer than usual was disturbed, and is let in only little by little.
-        self._seconds[index] = (
-            seconds if old is None else _MEMORY * old + (1 - _MEMORY) * min(seconds, 2 * old)
-        )
+        self._seconds[index] = seconds if old is None else _MEMORY * old + (1 - _MEMORY) * min(seconds, 2 * old)
 
     def of(self, width: int, rows: int = 1) -> float:
         """Cost of a pass of ``width`` nodes for each of ``rows`` sequences, in passes of one node each."""

@@ -15,7 +15,7 @@ from outrider.engine.params import SamplingParams
 from outrider.engine.rules import Rules
 from outrider.engine.scheduler import Scheduler
 from outrider.engine.sequence import Sequence, Watch
-from outrider.engine.step import Outcome, Rows, read_chunk, run_round
+from outrider.engine.step import Outcome, Rows, Stepper
 from outrider.engine.tree import DraftTree, Proposal
 from outrider.errors import UsageError
 
@@ -47,7 +47,8 @@ class Engine:
         self.target, self.drafter, self.device = target, drafter, device
         self.costs = costs or Costs()
         self._scheduler = Scheduler(slots=slots, max_len=max_len)
-        self._cache = target.new_cache(slots=slots, max_len=max_len + 1 + drafter.max_nodes)
+        cache = target.new_cache(slots=slots, max_len=max_len + 1 + drafter.max_nodes)
+        self._stepper = Stepper(target, cache, drafter.taps, device)
         self._rules: dict[int, Rules] = {}
         self._ids = count()
 
@@ -83,9 +84,7 @@ class Engine:
         size = self.target.shape.vocab_size
         wrong = next((token for token in ids if not 0 <= token < size), None)
         if wrong is not None:
-            raise UsageError(
-                f"Token id {wrong} in {where}: expected 0 to {size - 1}, the target's vocabulary."
-            )
+            raise UsageError(f"Token id {wrong} in {where}: expected 0 to {size - 1}, the target's vocabulary.")
 
     def cancel(self, sequence: Sequence) -> None:
         """Take a sequence out; nothing happens if it has ended."""
@@ -126,13 +125,9 @@ class Engine:
     def _read(self, sequence: Sequence) -> None:
         start, end = sequence.committed, min(sequence.committed + CHUNK, len(sequence.prompt) - 1)
         rows = Rows(slice(sequence.slot, sequence.slot + 1), (start,))
-        outcome = read_chunk(
-            self.target, self.drafter, self._cache, rows, sequence.prompt[start:end], self.device
-        )
+        outcome = self._stepper.read_chunk(rows, sequence.prompt[start:end])
         sequence.committed = end
-        self.drafter.observe(
-            Committed((sequence.slot,), ((),), outcome.tree, outcome.walk, outcome.out)
-        )
+        self.drafter.observe(Committed((sequence.slot,), ((),), outcome.tree, outcome.walk, outcome.out))
 
     def _round(self, batch: list[Sequence | None]) -> list[TokenEvent]:
         begun = time.perf_counter()
@@ -145,14 +140,12 @@ class Engine:
         proposals = self.drafter.propose([_view(s) for s in batch], self.costs)
         tree = DraftTree.of([s.anchor if s else 0 for s in batch], proposals, self.device)
         rules = [self._rules[s.slot] if s else None for s in batch]
-        outcome = run_round(self.target, self.drafter, self._cache, rows, tree, rules, self.device)
+        outcome = self._stepper.run_round(rows, tree, rules)
         events = self._take(batch, proposals, outcome)
         self.costs.observe(tree.width * len(batch), time.perf_counter() - begun)
         return events
 
-    def _take(
-        self, batch: list[Sequence | None], proposals: list[Proposal], outcome: Outcome
-    ) -> list[TokenEvent]:
+    def _take(self, batch: list[Sequence | None], proposals: list[Proposal], outcome: Outcome) -> list[TokenEvent]:
         """Read the walk, the one place where the host waits for the device, and hand out its tokens."""
         tree, walk = outcome.tree, outcome.walk
         accepted = walk.accepted_B.tolist()
@@ -175,9 +168,7 @@ class Engine:
         self._observe(batch, taken, outcome)
         return events
 
-    def _extend(
-        self, sequence: Sequence, tokens: tuple[int, ...], outcome: Outcome, row: int
-    ) -> list[TokenEvent]:
+    def _extend(self, sequence: Sequence, tokens: tuple[int, ...], outcome: Outcome, row: int) -> list[TokenEvent]:
         """Add a walk's tokens up to where the text ends."""
         wanted = sequence.params.logprobs
         logprobs = None if wanted is None else path_logprobs(outcome, row, tokens, wanted)
@@ -192,13 +183,9 @@ class Engine:
         sequence.committed = sequence.length - 1
         return events
 
-    def _observe(
-        self, batch: list[Sequence | None], taken: list[tuple[int, ...]], outcome: Outcome
-    ) -> None:
+    def _observe(self, batch: list[Sequence | None], taken: list[tuple[int, ...]], outcome: Outcome) -> None:
         slots = tuple(-1 if s is None else s.slot for s in batch)
-        self.drafter.observe(
-            Committed(slots, tuple(taken), outcome.tree, outcome.walk, outcome.out)
-        )
+        self.drafter.observe(Committed(slots, tuple(taken), outcome.tree, outcome.walk, outcome.out))
         for sequence, tokens in zip(batch, taken, strict=True):
             if sequence is None:
                 continue

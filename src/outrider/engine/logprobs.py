@@ -16,7 +16,7 @@ def path_logprobs(outcome: Outcome, row: int, tokens: tuple[int, ...], top: int)
     assert outcome.logits_BNV is not None  # noqa: S101 -- our own invariant: rounds have logits
     nodes = outcome.walk.path_BN[row, : len(tokens)]
     laws_PV = outcome.logits_BNV[row, nodes].log_softmax(-1)
-    values, ids = laws_PV.topk(top, dim=-1)
+    values, ids = laws_PV.topk(min(top, laws_PV.shape[-1]), dim=-1)
     entries = []
     for index, token in enumerate(tokens):
         pairs = zip(ids[index].tolist(), values[index].tolist(), strict=True)

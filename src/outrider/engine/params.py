@@ -86,9 +86,7 @@ class SamplingParams:
     def _check_greedy(self) -> None:
         if self.temperature > 0:
             return
-        idle = [
-            name for name, default in GREEDY_ONLY_DEFAULTS.items() if getattr(self, name) != default
-        ]
+        idle = [name for name, default in GREEDY_ONLY_DEFAULTS.items() if getattr(self, name) != default]
         if idle:
             raise UsageError(
                 f"Contradictory sampling settings: temperature 0 is greedy, so {' and '.join(idle)} would have "
@@ -108,8 +106,4 @@ class SamplingParams:
     @property
     def penalises(self) -> bool:
         """Whether the logits depend on the words so far."""
-        return (
-            self.repetition_penalty != 1.0
-            or self.presence_penalty != 0.0
-            or self.frequency_penalty != 0.0
-        )
+        return self.repetition_penalty != 1.0 or self.presence_penalty != 0.0 or self.frequency_penalty != 0.0

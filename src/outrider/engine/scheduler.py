@@ -31,8 +31,9 @@ class Scheduler:
             raise UsageError("The prompt is empty: expected at least one token.")
         if wanted > self.max_len:
             raise UsageError(
-                f"The prompt has {len(sequence.prompt)} tokens and max_tokens is {sequence.params.max_tokens}, together "
-                f"{wanted}; the context holds {self.max_len}. Shorten the prompt, lower max_tokens or raise the context length."
+                f"The prompt has {len(sequence.prompt)} tokens and max_tokens is {sequence.params.max_tokens}, "
+                f"together {wanted}; the context holds {self.max_len}. "
+                "Shorten the prompt, lower max_tokens or raise the context length."
             )
         self._waiting.append(sequence)
 

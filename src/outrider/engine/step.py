@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from outrider.engine.cache import Cache
-from outrider.engine.interfaces import Drafter, Target, TargetOutput
+from outrider.engine.interfaces import Target, TargetOutput
 from outrider.engine.rules import Rules
 from outrider.engine.tree import DraftTree
 from outrider.engine.verify import verify
@@ -50,51 +50,39 @@ class Outcome:
     logits_BNV: Tensor | None
 
 
-def read_chunk(
-    target: Target,
-    drafter: Drafter,
-    cache: Cache,
-    rows: Rows,
-    tokens: Sequence[int],
-    device: torch.device,
-) -> Outcome:
-    """Commit a chunk of one sequence's prompt: a chain of which every node is kept."""
-    tree = DraftTree.chain(torch.tensor([list(tokens)], device=device))
-    out = _forward(target, drafter, cache, rows, tree, device)
-    return Outcome(tree, out, whole(tree), None)
+class Stepper:
+    """A target with its cache, and the two kinds of passes over them.
 
+    Args:
+        target: the model whose text is wanted.
+        cache: made by it.
+        taps: blocks whose output the drafter reads.
+        device: where the target lives.
+    """
 
-def run_round(
-    target: Target,
-    drafter: Drafter,
-    cache: Cache,
-    rows: Rows,
-    tree: DraftTree,
-    rules: Sequence[Rules | None],
-    device: torch.device,
-) -> Outcome:
-    """Verify one tree a row and commit the walked paths."""
-    out = _forward(target, drafter, cache, rows, tree, device)
-    logits_BNV = target.logits(out.hidden_BNH)
-    walk = verify(tree, logits_BNV, rules, [length + 1 for length in rows.lengths])
-    if not tree.is_chain:  # a chain's accepted rows already lie where they belong
-        cache.commit(rows.slots, rows.lengths_B(device), walk.path_BN)
-    return Outcome(tree, out, walk, logits_BNV)
+    def __init__(self, target: Target, cache: Cache, taps: tuple[int, ...], device: torch.device) -> None:
+        self._target, self._cache, self._taps, self._device = target, cache, taps, device
 
+    def read_chunk(self, rows: Rows, tokens: Sequence[int]) -> Outcome:
+        """Commit a chunk of one sequence's prompt: a chain of which every node is kept."""
+        tree = DraftTree.chain(torch.tensor([list(tokens)], device=self._device))
+        return Outcome(tree, self._forward(rows, tree), whole(tree), None)
 
-def _forward(
-    target: Target,
-    drafter: Drafter,
-    cache: Cache,
-    rows: Rows,
-    tree: DraftTree,
-    device: torch.device,
-) -> TargetOutput:
-    return target.forward(
-        tree,
-        cache,
-        rows.slots,
-        rows.lengths_B(device),
-        span=max(rows.lengths) + tree.width,
-        taps=drafter.taps,
-    )
+    def run_round(self, rows: Rows, tree: DraftTree, rules: Sequence[Rules | None]) -> Outcome:
+        """Verify one tree a row and commit the walked paths."""
+        out = self._forward(rows, tree)
+        logits_BNV = self._target.logits(out.hidden_BNH)
+        walk = verify(tree, logits_BNV, rules, [length + 1 for length in rows.lengths])
+        if not tree.is_chain:  # a chain's accepted rows already lie where they belong
+            self._cache.commit(rows.slots, rows.lengths_B(self._device), walk.path_BN)
+        return Outcome(tree, out, walk, logits_BNV)
+
+    def _forward(self, rows: Rows, tree: DraftTree) -> TargetOutput:
+        return self._target.forward(
+            tree,
+            self._cache,
+            rows.slots,
+            rows.lengths_B(self._device),
+            span=max(rows.lengths) + tree.width,
+            taps=self._taps,
+        )

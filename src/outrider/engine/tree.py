@@ -57,9 +57,7 @@ class Proposal:
                     f"Proposal node {node} has parent {parent}; expected an earlier node (0 to {node - 1})."
                 )
         if len(set(zip(self.parents, self.tokens, strict=True))) != len(self.tokens):
-            raise VerificationError(
-                "Proposal has siblings with the same token; merge them into one node."
-            )
+            raise VerificationError("Proposal has siblings with the same token; merge them into one node.")
         if self.draft_probs_KV is not None and not self.is_chain:
             raise VerificationError(
                 "Proposal is a tree with a draft distribution: only chains can be verified losslessly "
@@ -120,9 +118,7 @@ class DraftTree:
         )
 
     @classmethod
-    def of(
-        cls, anchors: Sequence[int], proposals: Sequence[Proposal], device: torch.device
-    ) -> "DraftTree":
+    def of(cls, anchors: Sequence[int], proposals: Sequence[Proposal], device: torch.device) -> "DraftTree":
         """Put a batch of proposals under their anchors and pad them to one width.
 
         Raises:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from outrider.engine.rules import Rules, draw
 from outrider.engine.tree import DraftTree
-from outrider.engine.uniforms import ACCEPT, DECIDE, RESIDUAL
+from outrider.engine.uniforms import ACCEPT, DECIDE, RESIDUAL, Uniforms
 from outrider.engine.walk import Walk, follow
 from outrider.errors import VerificationError
 
@@ -42,26 +42,28 @@ def verify(
     if tree.draft_probs_BKV is not None:
         for row, rule in enumerate(rules):
             if rule is not None and not rule.params.greedy:
-                _accept_by_ratio(tree, row, logits_BNV[row], rule, positions[row], walk)
+                law_NV = _law(tree, row, logits_BNV[row], rule)
+                _accept_by_ratio(tree, row, law_NV, walk, draws=(rule.uniforms, positions[row]))
     return walk
 
 
 def _decide(tree: DraftTree, row: int, logits_NV: Tensor, rule: Rules, position: int) -> Tensor:
     """One decision a node: the argmax of the edited logits, or a draw from the processed law."""
-    edited_NV = rule.edit(logits_NV, tree.tokens_BN[row], tree.visible_BNN[row])
     if rule.params.greedy:
-        return edited_NV.argmax(-1)
-    by_depth = torch.from_numpy(rule.uniforms.at(DECIDE, position, tree.width).copy())
-    uniforms_N = by_depth.to(logits_NV.device)[tree.depths_BN[row]]
-    return draw(rule.probabilities(edited_NV), uniforms_N)
+        return rule.edit(logits_NV, tree.tokens_BN[row], tree.visible_BNN[row]).argmax(-1)
+    by_depth = _on_device(rule.uniforms, DECIDE, position, logits_NV)
+    return draw(_law(tree, row, logits_NV, rule), by_depth[tree.depths_BN[row]])
 
 
-def _accept_by_ratio(
-    tree: DraftTree, row: int, logits_NV: Tensor, rule: Rules, position: int, walk: Walk
-) -> None:
+def _law(tree: DraftTree, row: int, logits_NV: Tensor, rule: Rules) -> Tensor:
+    """The processed law after each node, float64 [N, V]."""
+    return rule.probabilities(rule.edit(logits_NV, tree.tokens_BN[row], tree.visible_BNN[row]))
+
+
+def _accept_by_ratio(tree: DraftTree, row: int, target_NV: Tensor, walk: Walk, *, draws: tuple[Uniforms, int]) -> None:
     """Accept a prefix of the chain by ratio and write it into the walk."""
     assert tree.draft_probs_BKV is not None  # noqa: S101 -- our own invariant
-    target_NV = rule.probabilities(rule.edit(logits_NV, tree.tokens_BN[row], tree.visible_BNN[row]))
+    uniforms, position = draws
     num_drafts = int(tree.counts_B[row]) - 1
     draft_KV = tree.draft_probs_BKV[row, :num_drafts].to(target_NV.dtype)
     tokens_K1 = tree.tokens_BN[row, 1 : 1 + num_drafts, None]
@@ -71,15 +73,19 @@ def _accept_by_ratio(
         raise VerificationError(
             "A drafted token has probability 0 in its own draft distribution; expected the law it was drawn from."
         )
-    accept = torch.from_numpy(rule.uniforms.at(ACCEPT, position, max(num_drafts, 1)).copy())
-    kept_K = accept[:num_drafts].to(p_K.device) * q_K < p_K
+    kept_K = _on_device(uniforms, ACCEPT, position, p_K) * q_K < p_K
     accepted = int(kept_K.long().cumprod(0).sum())
     law_V = target_NV[accepted]
     if accepted < num_drafts:
         residual_V = (law_V - draft_KV[accepted]).clamp(min=0)
         # p == q leaves no residual, and then a rejection has probability 0 but for rounding.
         law_V = torch.where(residual_V.sum() > 0, residual_V, law_V)
-    last = torch.from_numpy(rule.uniforms.at(RESIDUAL, position + accepted, 1).copy())
+    last = _on_device(uniforms, RESIDUAL, position + accepted, law_V[:1])
     walk.path_BN[row] = torch.arange(tree.width, device=walk.path_BN.device)
     walk.accepted_B[row] = accepted
-    walk.bonus_B[row] = draw(law_V[None], last.to(law_V.device))[0]
+    walk.bonus_B[row] = draw(law_V[None], last)[0]
+
+
+def _on_device(uniforms: Uniforms, purpose: int, position: int, like: Tensor) -> Tensor:
+    """Uniforms of the positions from ``position`` on, as many as ``like`` is long, where it lives."""
+    return torch.from_numpy(uniforms.at(purpose, position, len(like)).copy()).to(like.device)

@@ -62,15 +62,11 @@ class Decoder:
         device: where it runs.
     """
 
-    def __init__(
-        self, config: DecoderConfig, read: ReadTensor, *, dtype: torch.dtype, device: torch.device
-    ) -> None:
+    def __init__(self, config: DecoderConfig, read: ReadTensor, *, dtype: torch.dtype, device: torch.device) -> None:
         self.config = config
         self.device = device
         self._dtype = dtype
-        self.activations = (
-            torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
-        )
+        self.activations = torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
         embedding = read("model.embed_tokens.weight")
         self._embedding = embedding.to(device=device, dtype=dtype)
         head = embedding if config.tied else read("lm_head.weight")
@@ -121,9 +117,7 @@ class Decoder:
         hidden_BNH = self._embed(tree.tokens_BN)
         tapped: dict[int, Tensor] = {}
         for layer, block in enumerate(self._blocks):
-            hidden_BNH = hidden_BNH + self._attend(
-                block, layer, self._normed(hidden_BNH, block.attention_norm), shared
-            )
+            hidden_BNH = hidden_BNH + self._attend(block, layer, self._normed(hidden_BNH, block.attention_norm), shared)
             hidden_BNH = hidden_BNH + self._mlp(block, self._normed(hidden_BNH, block.mlp_norm))
             if layer in taps:
                 tapped[layer] = hidden_BNH
@@ -149,12 +143,8 @@ class Decoder:
         queries_keys, value_BNGD = qkv.split_with_sizes((heads + kv_heads, kv_heads), 2)
         if block.query_norm is not None and block.key_norm is not None:
             query, key = queries_keys.split_with_sizes((heads, kv_heads), 2)
-            queries_keys = torch.cat(
-                (self._normed(query, block.query_norm), self._normed(key, block.key_norm)), 2
-            )
-        query_BNAD, key_BNGD = rotate(queries_keys, shared.cos, shared.sin).split_with_sizes(
-            (heads, kv_heads), 2
-        )
+            queries_keys = torch.cat((self._normed(query, block.query_norm), self._normed(key, block.key_norm)), 2)
+        query_BNAD, key_BNGD = rotate(queries_keys, shared.cos, shared.sin).split_with_sizes((heads, kv_heads), 2)
         shared.cache.write(
             layer,
             shared.rows,
@@ -194,9 +184,7 @@ class Decoder:
 
         return Block(
             attention_norm=vector("input_layernorm"),
-            qkv=linear(
-                "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", bias=config.qkv_bias
-            ),
+            qkv=linear("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", bias=config.qkv_bias),
             query_norm=vector("self_attn.q_norm") if config.qk_norm else None,
             key_norm=vector("self_attn.k_norm") if config.qk_norm else None,
             output=linear("self_attn.o_proj", bias=config.output_bias),

@@ -82,4 +82,4 @@ def pack(weight: Tensor, bias: Tensor | None, dtype: torch.dtype, device: torch.
 
 def can_pack() -> bool:
     """Whether this machine's torch has the packed fp32 layer."""
-    return torch._C._has_mkldnn and platform.machine() in {"x86_64", "AMD64"}
+    return torch._C._has_mkldnn and platform.machine() in {"x86_64", "AMD64"}  # noqa: SLF001 -- what torch.backends.mkldnn asks

@@ -53,9 +53,7 @@ def check_tensors(config: DecoderConfig, checkpoint: "Checkpoint") -> None:
                 f"{where}: tensor {name!r} has shape {tuple(found[name].shape)}, the config implies {shape}; "
                 "the config contradicts its tensors."
             )
-    extra = [
-        n for n in found if n not in wanted and n != "lm_head.weight" and not n.endswith(DERIVED)
-    ]
+    extra = [n for n in found if n not in wanted and n != "lm_head.weight" and not n.endswith(DERIVED)]
     if extra:
         raise CheckpointError(
             f"{where}: {len(extra)} tensors have no place in family {config.family!r}, first {extra[0]!r}; "

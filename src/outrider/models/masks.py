@@ -20,9 +20,7 @@ class Masks:
         among_BNS = tree.visible_BNN.gather(2, node_BS[:, None].expand(-1, tree.width, -1))
         committed_BS = columns_S < lengths_B[:, None]
         self._visible_BNS = committed_BS[:, None] | (inside_BS[:, None] & among_BNS)
-        positions_BS = torch.where(
-            committed_BS, columns_S, lengths_B[:, None] + tree.depths_BN.gather(1, node_BS)
-        )
+        positions_BS = torch.where(committed_BS, columns_S, lengths_B[:, None] + tree.depths_BN.gather(1, node_BS))
         self._behind_BNS = (lengths_B[:, None] + tree.depths_BN)[:, :, None] - positions_BS[:, None]
         self._dtype = dtype
         self._made: dict[int | None, Tensor] = {}

@@ -28,17 +28,13 @@ def frequencies(rope: Rope, head_dim: int) -> tuple[Tensor, float]:
 
 def _llama3(plain: Tensor, options: dict[str, Any]) -> Tensor:
     """Slow frequencies are divided by the factor, fast ones kept, those between blended."""
-    factor, low, high = (
-        float(options[k]) for k in ("factor", "low_freq_factor", "high_freq_factor")
-    )
+    factor, low, high = (float(options[k]) for k in ("factor", "low_freq_factor", "high_freq_factor"))
     turns = float(options["original_max_position_embeddings"]) * plain / (2 * math.pi)
     keep = ((turns - low) / (high - low)).clamp(0, 1)
     return plain * keep + plain / factor * (1 - keep)
 
 
-def _yarn(
-    plain: Tensor, theta: float, head_dim: int, options: dict[str, Any]
-) -> tuple[Tensor, float]:
+def _yarn(plain: Tensor, theta: float, head_dim: int, options: dict[str, Any]) -> tuple[Tensor, float]:
     """Blend by the number of turns within the original context; attention is rescaled by the factor's logarithm."""
     factor = float(options["factor"])
     original = float(options["original_max_position_embeddings"])

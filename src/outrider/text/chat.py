@@ -47,10 +47,7 @@ def render_chat(
         CheckpointError: the template is broken.
     """
     if template is None:
-        raise UsageError(
-            "The model has no chat template: it continues plain text. "
-            "Give the prompt without --chat."
-        )
+        raise UsageError("The model has no chat template: it continues plain text. Give the prompt without --chat.")
     special = {"bos_token": bos_token, "eos_token": eos_token}
     names = {
         # Templates ask "tools is not none": a name that is merely absent would pass for a tool.
@@ -104,6 +101,5 @@ def _in_template(frame: Any) -> bool:
 def _broken(place: str, error: Exception) -> CheckpointError:
     reason = " ".join(str(error).split()) or type(error).__name__
     return CheckpointError(
-        f"The chat template{place} is broken: {reason.rstrip('.')} ({type(error).__name__}). "
-        f"{_REMEDY}"
+        f"The chat template{place} is broken: {reason.rstrip('.')} ({type(error).__name__}). {_REMEDY}"
     )

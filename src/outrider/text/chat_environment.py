@@ -43,9 +43,7 @@ def _to_json(
     sort_keys: bool = False,  # noqa: FBT001, FBT002 - as above
 ) -> str:
     """Write JSON as it is; jinja's own filter escapes it for HTML."""
-    return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
-    )
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _raise_exception(message: object) -> NoReturn:

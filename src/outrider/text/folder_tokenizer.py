@@ -72,9 +72,7 @@ def _add_missing_tokens(backend: "tokenizers.Tokenizer", entries: Any, folder: P
     try:
         tokens = {int(token_id): AddedToken(**fields) for token_id, fields in entries.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise CheckpointError(
-            f"{where} does not describe tokens: {' '.join(str(error).split())}."
-        ) from None
+        raise CheckpointError(f"{where} does not describe tokens: {' '.join(str(error).split())}.") from None
     for token_id, token in sorted(tokens.items()):
         # A token known with other flags is added again: the config has the last word.
         if repr(known.get(token_id)) != repr(token):
@@ -91,15 +89,12 @@ def _chat_template(folder: Path, settings: Mapping[str, Any]) -> str | None:
     own = _read_text(folder / "chat_template.jinja")
     if own is not None:
         return own
-    value = _read_object(folder / "chat_template.json").get(
-        "chat_template", settings.get("chat_template")
-    )
+    value = _read_object(folder / "chat_template.json").get("chat_template", settings.get("chat_template"))
     if isinstance(value, list):
         value = _named_templates(value, folder).get("default")
     if value is not None and not isinstance(value, str):
         raise CheckpointError(
-            f"The chat_template of {folder} is {type(value).__name__}; expected text or a list of "
-            "named templates."
+            f"The chat_template of {folder} is {type(value).__name__}; expected text or a list of named templates."
         )
     return value
 
@@ -126,9 +121,7 @@ def _read_text(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise CheckpointError(
-            f"{path} is not UTF-8 text (byte {error.start}). Download the file again."
-        ) from None
+        raise CheckpointError(f"{path} is not UTF-8 text (byte {error.start}). Download the file again.") from None
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -141,8 +134,7 @@ def _read_object(path: Path) -> dict[str, Any]:
         value = json.loads(text)
     except json.JSONDecodeError as error:
         raise CheckpointError(
-            f"{path} is not valid JSON: {error.msg} at line {error.lineno}. "
-            "Download the file again."
+            f"{path} is not valid JSON: {error.msg} at line {error.lineno}. Download the file again."
         ) from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path} holds {type(value).__name__}; expected a JSON object.")

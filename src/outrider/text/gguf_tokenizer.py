@@ -18,9 +18,7 @@ _KEY = "tokenizer.ggml."
 _UNKNOWN, _CONTROL, _USER_DEFINED = 2, 3, 4
 
 # Many files name one end token and use two: the end of a turn and the end of the document.
-END_TOKENS = frozenset(
-    {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"}
-)
+END_TOKENS = frozenset({"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>"})
 
 
 def load_gguf_tokenizer(checkpoint: CheckpointLike) -> Tokenizer:
@@ -47,8 +45,7 @@ class _Vocabulary:
         kind = metadata.get(f"{_KEY}model")
         if kind is None:
             raise CheckpointError(
-                f"{where} carries no tokenizer ({_KEY}model is missing). "
-                "Give the model's Hugging Face folder."
+                f"{where} carries no tokenizer ({_KEY}model is missing). Give the model's Hugging Face folder."
             )
         if kind != "gpt2":
             raise UnsupportedError(
@@ -58,9 +55,7 @@ class _Vocabulary:
         self.tokens: list[str] = self._strings("tokens")
         self.ids = {token: token_id for token_id, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
-            raise CheckpointError(
-                f"{_KEY}tokens in {where} holds {len(self.tokens) - len(self.ids)} token(s) twice."
-            )
+            raise CheckpointError(f"{_KEY}tokens in {where} holds {len(self.tokens) - len(self.ids)} token(s) twice.")
 
     def word_rule(self) -> WordRule:
         name = self._metadata.get(f"{_KEY}pre")
@@ -82,8 +77,7 @@ class _Vocabulary:
             model = models.BPE(vocab=self.ids, merges=merges, ignore_merges=rule.whole_words)
         except Exception as error:  # noqa: BLE001 - the library raises bare Exception
             raise CheckpointError(
-                f"{_KEY}merges and {_KEY}tokens in {self._where} do not fit each other: "
-                f"{' '.join(str(error).split())}."
+                f"{_KEY}merges and {_KEY}tokens in {self._where} do not fit each other: {' '.join(str(error).split())}."
             ) from None
         backend = Backend(model)
         if rule.composed:
@@ -100,9 +94,7 @@ class _Vocabulary:
 
     def stop_ids(self) -> set[int]:
         named = {self._special_id(name) for name in ("eos", "eot", "eom")}
-        return {i for i in named if i is not None} | {
-            self.ids[token] for token in END_TOKENS if token in self.ids
-        }
+        return {i for i in named if i is not None} | {self.ids[token] for token in END_TOKENS if token in self.ids}
 
     def _mark_tokens(self, backend: "tokenizers.Tokenizer") -> None:
         """Tell the library which tokens are taken whole from the text."""
@@ -144,8 +136,7 @@ class _Vocabulary:
             return None
         if not isinstance(token_id, int) or not 0 <= token_id < len(self.tokens):
             raise CheckpointError(
-                f"{_KEY}{name}_token_id in {self._where} is {token_id!r}; the vocabulary has "
-                f"{len(self.tokens)} tokens."
+                f"{_KEY}{name}_token_id in {self._where} is {token_id!r}; the vocabulary has {len(self.tokens)} tokens."
             )
         return token_id
 
@@ -155,8 +146,7 @@ class _Vocabulary:
             return [1] * len(self.tokens)
         if len(types) != len(self.tokens):
             raise CheckpointError(
-                f"{_KEY}token_type in {self._where} has {len(types)} entries for "
-                f"{len(self.tokens)} tokens."
+                f"{_KEY}token_type in {self._where} has {len(types)} entries for {len(self.tokens)} tokens."
             )
         return list(types)
 
@@ -166,8 +156,7 @@ class _Vocabulary:
             left, space, right = line.partition(" ")
             if not (left and space and right):
                 raise CheckpointError(
-                    f"{_KEY}merges in {self._where} holds {line!r}; expected two pieces with a "
-                    "space between."
+                    f"{_KEY}merges in {self._where} holds {line!r}; expected two pieces with a space between."
                 )
             merges.append((left, right))
         return merges

@@ -150,9 +150,7 @@ def _ids(value: Any, where: str) -> set[int]:
     values = value if isinstance(value, list) else [] if value is None else [value]
     # bool is an int in Python, and a flag here is a mistake.
     if any(isinstance(item, bool) or not isinstance(item, int) or item < 0 for item in values):
-        raise CheckpointError(
-            f"eos_token_id in {where} is {value!r}; expected a token id or a list of token ids."
-        )
+        raise CheckpointError(f"eos_token_id in {where} is {value!r}; expected a token id or a list of token ids.")
     return set(values)
 
 

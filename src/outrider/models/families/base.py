@@ -93,18 +93,14 @@ class RawConfig:
         options.pop("type", None)
         if kind not in ROPE_KINDS:
             raise UnsupportedError(
-                f"RoPE type {kind!r} of family {self.family!r} is not supported; expected one of {', '.join(ROPE_KINDS)}."
+                f"RoPE type {kind!r} of family {self.family!r} is not supported; "
+                f"expected one of {', '.join(ROPE_KINDS)}."
             )
         missing = [key for key in REQUIRED_OPTIONS.get(kind, ()) if options.get(key) is None]
         if missing:
-            raise CheckpointError(
-                f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found."
-            )
-        if self.flag("partial_rotary_factor") and self.raw["partial_rotary_factor"] != 1.0:
-            self.require("partial_rotary_factor", 1.0, default=1.0)
-        options.setdefault(
-            "original_max_position_embeddings", self.raw.get("max_position_embeddings")
-        )
+            raise CheckpointError(f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found.")
+        self.require("partial_rotary_factor", 1.0, default=1.0)
+        options.setdefault("original_max_position_embeddings", self.raw.get("max_position_embeddings"))
         return Rope(theta, cast("Literal['default', 'linear', 'llama3', 'yarn']", kind), options)
 
     def windows(self, *, from_layer: int) -> tuple[int | None, ...]:
@@ -131,7 +127,8 @@ class RawConfig:
             return None
         if kind != "sliding_attention":
             raise UnsupportedError(
-                f"Layer type {kind!r} of family {self.family!r} is not supported; expected full_attention or sliding_attention."
+                f"Layer type {kind!r} of family {self.family!r} is not supported; "
+                "expected full_attention or sliding_attention."
             )
         if not isinstance(size, int) or size < 1:
             raise CheckpointError(

@@ -13,6 +13,7 @@ class Llama:
         """Map a config.json; defaults are those of Transformers' LlamaConfig."""
         read = RawConfig(raw)
         read.require("hidden_act", "silu", default="silu")
+        read.require("sliding_window", None, default=None)  # GGUF files of Mistral carry it under this name
         queries, keys, size = read.heads()
         layers = read.integer("num_hidden_layers")
         bias = read.flag("attention_bias")
