@@ -9,10 +9,12 @@ from outrider.bench.arm import Generate, serve
 from outrider.bench.protocol import Answer, Request
 from outrider.load import load as load_outrider
 
+MAX_LEN = 1536  # the longest prompt and output of the workloads; the cache takes its memory at once
+
 
 def load(name: str, drafter: str, dtype: str) -> tuple[dict[str, str], Generate]:
     """Load the target with its drafter."""
-    runner = load_outrider(name, drafter=drafter, dtype=dtype)
+    runner = load_outrider(name, drafter=drafter, dtype=dtype, max_len=MAX_LEN)
     about = {
         "engine": "outrider",
         "version": outrider.__version__,
@@ -26,7 +28,8 @@ def load(name: str, drafter: str, dtype: str) -> tuple[dict[str, str], Generate]
         return Answer(
             tokens=list(found.tokens),
             seconds=found.prefill_seconds + found.decode_seconds,
-            prefill_seconds=found.prefill_seconds,
+            prefill_seconds=found.prefill_seconds + found.round_seconds[0],
+            step_seconds=list(found.round_seconds[1:]),
             rounds=len(found.rounds),
             accepted=sum(r.accepted for r in found.rounds),
         )

@@ -1,5 +1,7 @@
 """Hypothesis strategies for what the engine takes: proposals, decisions, laws."""
 
+from itertools import pairwise
+
 from hypothesis import strategies as st
 
 from outrider.engine.tree import Proposal
@@ -36,4 +38,4 @@ def parts(draw, words: int, whole: int) -> tuple[int, ...]:
     """A law over ``words`` in multiples of 1/whole; some words may have none."""
     cuts = sorted(draw(st.lists(st.integers(0, whole), min_size=words - 1, max_size=words - 1)))
     edges = [0, *cuts, whole]
-    return tuple(high - low for low, high in zip(edges, edges[1:], strict=False))
+    return tuple(high - low for low, high in pairwise(edges))

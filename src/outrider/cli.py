@@ -244,7 +244,8 @@ def _without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
 def _unforeseen(error: Exception) -> str:
     """Return the line for an exception that is not ours; those of the option parser explain themselves."""
     if hasattr(error, "format_message"):
-        return f"{error.format_message()} See --help."
+        message = " ".join(str(error.format_message()).split())
+        return f"{message if message.endswith(('.', '?')) else message + '.'} See --help."
     return f"unexpected {type(error).__name__}: {error}; run again with --debug for the traceback"
 
 

@@ -168,7 +168,7 @@ class Runner:
         transcripts: list[Transcript] = []
         try:
             for prompt in prompts:
-                transcripts.append(self._start(prompt, checked))
+                transcripts.append(self._start(prompt, checked))  # noqa: PERF401 -- those begun must be known when one fails
             while any(not transcript.finished for transcript in transcripts):
                 self._step()
         finally:  # a prompt that does not fit, an interrupt: nothing stays behind in the engine

@@ -1,6 +1,7 @@
 """One sequence as text: pieces as they come, stop strings found across tokens, the completion at the end."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from outrider.acceptance import Acceptance, Round
 from outrider.engine.events import Logprob, Origin, TokenEvent
@@ -32,8 +33,8 @@ class Completion:
         text: without stop string and special tokens.
         pieces: one a token; their texts joined are the text.
         rounds: counts of each round.
-        prefill_seconds: reading the prompt.
-        decode_seconds: from there to the last token.
+        prefill_seconds: reading the prompt, all but its last token.
+        round_seconds: each round; the first one ends with the first new token.
     """
 
     text: str
@@ -42,7 +43,12 @@ class Completion:
     finish_reason: FinishReason
     rounds: tuple[Round, ...]
     prefill_seconds: float
-    decode_seconds: float
+    round_seconds: tuple[float, ...]
+
+    @property
+    def decode_seconds(self) -> float:
+        """All rounds together."""
+        return sum(self.round_seconds)
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -109,5 +115,5 @@ class Transcript:
             finish_reason=sequence.finish_reason,
             rounds=tuple(sequence.rounds),
             prefill_seconds=sequence.read_at - sequence.begun_at,
-            decode_seconds=sequence.ended_at - sequence.read_at,
+            round_seconds=tuple(end - start for start, end in pairwise([sequence.read_at, *sequence.round_ends])),
         )

@@ -7,9 +7,9 @@ import fakes
 import numpy as np
 import pytest
 import torch
+from engine.running import drafter_of, engine_of, finish, plain
 from models.peers import SIZES, VARIANTS, make_pair
 
-from engine.running import drafter_of, engine_of, finish, plain
 from outrider.engine.params import SamplingParams
 from outrider.registry import DRAFTERS
 

@@ -3,9 +3,9 @@
 import fakes
 import pytest
 import torch
+from engine.running import engine_of, plain, tiny_target
 from models.peers import SIZES, make_pair
 
-from engine.running import engine_of, plain, tiny_target
 from outrider.engine.params import SamplingParams
 
 VOCAB = SIZES["vocab_size"]

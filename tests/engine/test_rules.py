@@ -3,15 +3,16 @@
 The chi-square and Kolmogorov-Smirnov tests use fixed seeds; for a fresh seed each would fail falsely once in 10,000.
 """
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
+from engine import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from strategies import proposals
 
-from engine import reference
 from outrider.engine.params import SamplingParams
 from outrider.engine.rules import Rules, draw
 from outrider.engine.tree import DraftTree, Proposal
@@ -66,6 +67,7 @@ def ours(rules: Rules, tree: DraftTree, logits_NV: torch.Tensor) -> torch.Tensor
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@hypothesis.settings(max_examples=10)
 @given(proposal=proposals(VOCAB, 8), seed=st.integers(0, 2**31))
 def test_each_node_has_the_law_of_its_path_as_plain_text(settings, proposal, seed):
     params = SamplingParams(**settings)

@@ -29,7 +29,7 @@ def print_differences(console: Console, compared: Compared, tokens_text: TokenTe
     """Print a line for each text that differs: near-ties quietly, the others not."""
     for found in compared.differences:
         style = "dim" if found.near_tie else ALARM
-        console.print(Text(_difference(found, tokens_text), style=style))
+        console.print(Text(_difference(found, tokens_text), style=style), soft_wrap=True)
 
 
 def _table(compared: Compared) -> Table:

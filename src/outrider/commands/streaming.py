@@ -4,7 +4,6 @@ A pipe gets the text and nothing else. Ctrl-C ends the text, not the program.
 """
 
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -39,11 +38,11 @@ def run_text(
     )
     try:
         for event in runner.engine.run():
-            show(transcript.take(event))
+            transcript.take(event)
+            show(transcript.pieces[-1])
     except KeyboardInterrupt:
         runner.engine.cancel(transcript.sequence)
         transcript.sequence.finish_reason = "cancelled"
-        transcript.sequence.ended_at = time.perf_counter()
     finally:
         runner.engine.cancel(transcript.sequence)
     return transcript.completion()

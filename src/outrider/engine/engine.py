@@ -158,6 +158,7 @@ class Engine:
             if sequence is None:
                 taken.append(())
                 continue
+            sequence.round_ends.append(time.perf_counter())
             drafted = len(proposals[row].tokens)
             depth = max(depths[row][: 1 + drafted])
             sequence.rounds.append(Round(drafted=drafted, depth=depth, accepted=accepted[row]))
@@ -191,7 +192,6 @@ class Engine:
                 continue
             self._rules[sequence.slot].see_output(list(tokens))
             if sequence.finish_reason is not None:
-                sequence.ended_at = time.perf_counter()
                 self._scheduler.finish(sequence)
                 self._release(sequence)
 

@@ -29,7 +29,8 @@ class Sequence:
         output: tokens added.
         committed: tokens whose keys and values are in the cache.
         rounds: one entry a round.
-        begun_at, read_at, ended_at: seconds of ``time.perf_counter``: got its slot, prompt read, last token.
+        begun_at, read_at: seconds of ``time.perf_counter``: got its slot, prompt read but for the anchor.
+        round_ends: likewise, when each round's tokens came.
     """
 
     id: int
@@ -44,7 +45,7 @@ class Sequence:
     finish_reason: FinishReason | None = None
     begun_at: float = 0.0
     read_at: float = 0.0
-    ended_at: float = 0.0
+    round_ends: list[float] = field(default_factory=list)
 
     @property
     def anchor(self) -> int:

@@ -22,6 +22,7 @@ from outrider.models.memory import give_back_freed_memory
 from outrider.models.rope import Angles, rotate
 
 ReadTensor = Callable[[str], Tensor]
+LookUp = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +61,24 @@ class Decoder:
         read: gives a tensor by its Hugging Face name.
         dtype: of weights and, but for float16 on a CPU (fp32 there), of activations.
         device: where it runs.
+        embed: looks rows of the embedding table up; None holds the table in memory.
     """
 
-    def __init__(self, config: DecoderConfig, read: ReadTensor, *, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: DecoderConfig,
+        read: ReadTensor,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        embed: LookUp | None = None,
+    ) -> None:
         self.config = config
         self.device = device
         self._dtype = dtype
         self.activations = torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
-        embedding = read("model.embed_tokens.weight")
-        self._embedding = embedding.to(device=device, dtype=dtype)
-        head = embedding if config.tied else read("lm_head.weight")
-        self._head = pack(head, None, dtype, device)
-        del embedding, head
+        self._embed = embed or self._table(read("model.embed_tokens.weight"))
+        self._head = pack(read("model.embed_tokens.weight" if config.tied else "lm_head.weight"), None, dtype, device)
         give_back_freed_memory()
         self._norm = self._vector(read("model.norm.weight"))
         self._blocks = []
@@ -114,7 +121,7 @@ class Decoder:
         columns_BN = lengths_B[:, None] + torch.arange(tree.width, device=self.device)
         masks = Masks(tree, lengths_B, span, self.activations)
         shared = Pass(cache, rows, columns_BN, span, cos, sin, masks)
-        hidden_BNH = self._embed(tree.tokens_BN)
+        hidden_BNH = self._embed(tree.tokens_BN).to(self.activations)
         tapped: dict[int, Tensor] = {}
         for layer, block in enumerate(self._blocks):
             hidden_BNH = hidden_BNH + self._attend(block, layer, self._normed(hidden_BNH, block.attention_norm), shared)
@@ -129,8 +136,9 @@ class Decoder:
         flat = self._head(hidden.reshape(-1, self.config.hidden_size))
         return flat.float().view(*hidden.shape[:-1], -1)
 
-    def _embed(self, tokens_BN: Tensor) -> Tensor:
-        return functional.embedding(tokens_BN, self._embedding).to(self.activations)
+    def _table(self, weight: Tensor) -> LookUp:
+        table = weight.to(device=self.device, dtype=self._dtype)
+        return lambda tokens: functional.embedding(tokens, table)
 
     def _normed(self, values: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(values, weight.shape, weight, self.config.norm_eps)

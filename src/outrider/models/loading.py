@@ -80,6 +80,7 @@ def load_decoder(
 
         return Decoder(config, random_tensors(config), dtype=dtype, device=device)
     check_tensors(config, checkpoint)
-    from outrider.models.weights import read_tensor
+    from outrider.models.weights import read_tensor, row_reader
 
-    return Decoder(config, lambda name: read_tensor(checkpoint, name), dtype=dtype, device=device)
+    embed = row_reader(checkpoint, "model.embed_tokens.weight") if device.type == "cpu" else None
+    return Decoder(config, lambda name: read_tensor(checkpoint, name), dtype=dtype, device=device, embed=embed)

@@ -4,12 +4,14 @@ Files are mapped, not loaded, and quantised blocks are turned into numbers a sli
 the peak is the result itself. Knows no module: who wants which tensor is the caller's affair.
 """
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from outrider.checkpoint import Checkpoint, TensorInfo
 from outrider.errors import CheckpointError, UnsupportedError
@@ -64,13 +66,32 @@ def _from_safetensors(info: TensorInfo, name: str) -> Tensor:
     return tensor
 
 
+def row_reader(checkpoint: Checkpoint, name: str) -> Callable[[Tensor], Tensor]:
+    """Return a look-up of a matrix's rows that leaves the matrix in its file.
+
+    An embedding table is as large as a head and is read a few rows at a time; on a CPU it need not be held.
+    The look-up maps ids, int64 of any shape, to rows [..., width] in the stored type (quantised: float32).
+    """
+    info = checkpoint.tensors[name]
+    if info.offset is None or info.dtype in FLOATS:
+        table = read_tensor(checkpoint, name)  # a view of the mapped file
+        return lambda ids: functional.embedding(ids, table)
+    rows = _rows(info)
+
+    def look_up(ids: Tensor) -> Tensor:
+        chosen = rows[ids.flatten().numpy()]
+        return _dequantise(chosen, info.dtype).view(*ids.shape, -1)
+
+    return look_up
+
+
 def _from_gguf(info: TensorInfo) -> Tensor:
     rows = _rows(info)
     if info.interleaved_heads:
         rows = _uninterleave(rows, info)
     if info.dtype in FLOATS:
         return torch.from_numpy(rows).view(FLOATS[info.dtype]).reshape(info.shape)
-    return _dequantise(rows, info)
+    return _dequantise(rows, info.dtype).view(info.shape)
 
 
 def _rows(info: TensorInfo) -> NDArray[np.uint8]:
@@ -94,14 +115,16 @@ def _uninterleave(rows: NDArray[np.uint8], info: TensorInfo) -> NDArray[np.uint8
     return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
 
 
-def _dequantise(rows: NDArray[np.uint8], info: TensorInfo) -> Tensor:
+def _dequantise(rows: NDArray[np.uint8], dtype: str) -> Tensor:
+    """Turn rows of blocks into rows of float32."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
     from gguf.quants import dequantize
 
-    kind = GGMLQuantizationType[info.dtype]
+    kind = GGMLQuantizationType[dtype]
     block_size, block_bytes = GGML_QUANT_SIZES[kind]
-    result = torch.empty(info.shape, dtype=torch.float32)
-    blocks, values = rows.reshape(-1, block_bytes), result.numpy().reshape(-1, block_size)
+    blocks = rows.reshape(-1, block_bytes)
+    result = torch.empty(len(rows), len(blocks) // max(len(rows), 1) * block_size)
+    values = result.numpy().reshape(-1, block_size)
     step = SLICE_VALUES // block_size
     with np.errstate(all="ignore"):  # damaged scales overflow here and are refused by _check
         for start in range(0, len(blocks), step):

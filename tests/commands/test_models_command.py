@@ -1,0 +1,84 @@
+"""``outrider models``: list, pull, show; and that none of them needs torch."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from tiny_model import write_tiny_model
+
+from outrider.checkpoint import package
+from outrider.checkpoint.known import KNOWN
+from outrider.commands.models import size_text
+
+
+def test_show_tells_the_shape_and_that_tensors_agree(run, tiny):
+    seen = run("models", "show", tiny)
+    assert seen.code == 0
+    for part in ("llama", "4 of 8, keys and values 2", "512 tokens", "agree with the config", "theta 10000"):
+        assert part in seen.out
+
+
+def test_show_counts_parameters_and_bytes_as_the_files_do(run, tmp_path):
+    folder = write_tiny_model(tmp_path / "half", "qwen3", dtype=torch.bfloat16)
+    facts = json.loads(run("models", "show", folder, "--json").out)
+    assert facts["stored"] == {"BF16": 2 * facts["parameters"]}
+    by_dtype = {need["dtype"]: need for need in facts["memory"]}
+    assert by_dtype["float32"]["weights"] == 4 * facts["parameters"]
+    # Keys and values, 2 layers, 2 heads of 8, 2 bytes, 1000 tokens.
+    assert by_dtype["float16"]["kv_per_1000_tokens"] == 2 * 2 * 2 * 8 * 2 * 1000
+    assert (facts["family"], facts["tensors_agree"], facts["chat_template"]) == ("qwen3", True, True)
+
+
+def test_show_counts_the_layers_with_windows(run, tmp_path):
+    folder = write_tiny_model(
+        tmp_path / "windows",
+        "qwen3",
+        sliding_window=64,
+        use_sliding_window=True,
+        layer_types=["full_attention", "sliding_attention"],
+    )
+    assert json.loads(run("models", "show", folder, "--json").out)["windows"] == {"full": 1, "64": 1}
+
+
+def test_show_tells_what_contradicts_and_still_shows_the_rest(run, tmp_path):
+    folder = write_tiny_model(tmp_path / "wrong")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 56}))
+    facts = json.loads(run("models", "show", folder, "--json").out)
+    assert facts["tensors_agree"] is False
+    assert "the config contradicts its tensors" in facts["problems"][0]
+    assert "CONTRADICT" in run("models", "show", folder).out
+
+
+def test_list_names_the_known_models_here_or_not(run, monkeypatch, tmp_path):
+    absent = json.loads(run("models", "list", "--json").out)["models"]
+    assert [(m["name"], m["known"], m["cached"]) for m in absent] == [("smollm2-135m", True, False)]
+    copy = tmp_path / "copy.gguf"
+    copy.write_bytes(b"GGUF")
+    monkeypatch.setattr(package, "cached_file", lambda wanted: copy)
+    here = json.loads(run("models", "list", "--json").out)["models"]
+    assert [(m["name"], m["cached"], m["path"]) for m in here] == [("smollm2-135m", True, str(copy))]
+    assert here[0]["size_bytes"] == KNOWN["smollm2-135m"].package.size
+    assert "smollm2-135m" in run("models", "list").out
+
+
+def test_pull_prints_where_the_model_is(run, tiny):
+    seen = run("models", "pull", tiny)
+    assert (seen.code, seen.out) == (0, f"{tiny}\n")
+
+
+def test_no_models_command_imports_torch(tiny):
+    code = (
+        "import sys; from outrider.cli import run;"
+        f"assert run(['models', 'show', {str(tiny)!r}]) == 0; assert run(['models', 'list']) == 0;"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize(("size", "text"), [(12, "12 B"), (1200, "1.2 kB"), (98_362_432, "98.4 MB"), (2e9, "2.00 GB")])
+def test_sizes_are_in_decimal_units(size, text):
+    assert size_text(size) == text

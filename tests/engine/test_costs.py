@@ -1,0 +1,47 @@
+"""What passes cost: learnt at the table's widths, never falling with the width."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outrider.engine.costs import PRIOR, WIDTHS, Costs
+
+OBSERVATIONS = st.lists(st.tuples(st.integers(1, 80), st.floats(1e-6, 10)), max_size=40)
+
+
+def test_before_anything_is_measured_the_prior_holds():
+    assert [Costs().of(width) for width in WIDTHS] == list(PRIOR)
+
+
+@given(OBSERVATIONS, st.integers(1, 8))
+def test_a_wider_pass_never_costs_less_and_one_node_costs_one(observations, rows):
+    costs = Costs()
+    for width, seconds in observations:
+        costs.observe(width, seconds)
+    found = [costs.of(width, rows) for width in range(1, 100)]
+    assert found[0] == pytest.approx(1.0)
+    assert found == sorted(found)
+
+
+def test_measured_ratios_are_given_back():
+    costs = Costs()
+    for _ in range(100):
+        costs.observe(1, 0.010)
+        costs.observe(8, 0.030)
+    assert costs.of(8) == pytest.approx(3.0)
+
+
+def test_one_disturbed_pass_is_let_in_little_by_little():
+    costs = Costs()
+    for _ in range(10):
+        costs.observe(1, 0.010)
+        costs.observe(8, 0.020)
+    costs.observe(8, 60.0)
+    assert costs.of(8) < 2.5
+
+
+def test_costs_that_do_not_learn_stay_as_they_are():
+    costs = Costs(learn=False)
+    costs.observe(1, 1.0)
+    costs.observe(8, 100.0)
+    assert costs.of(8) == Costs().of(8)
