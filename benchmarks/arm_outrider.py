@@ -7,7 +7,7 @@ import torch
 import outrider
 from outrider.bench.arm import Generate, serve
 from outrider.bench.protocol import Answer, Request
-from outrider.load import load as load_outrider
+from outrider.runner import load as load_outrider
 
 MAX_LEN = 1536  # the longest prompt and output of the workloads; the cache takes its memory at once
 

@@ -17,7 +17,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 def pytest_configure(config):
-    # Tiny models: a second thread costs more than it brings, and much more where cores are shared.
+    # Tiny models gain nothing from a second thread, and where cores are shared it costs tenfold (spinning barriers).
     torch.set_num_threads(1)
 
 
@@ -56,15 +56,8 @@ def clean_environment(request, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def loaded_model():
-    from outrider.load import load
+def real_model():
+    """A runner of smollm2-135m with plain decoding; ``with_drafter`` gives the others."""
+    from outrider.runner import load
 
     return load("smollm2-135m", max_len=1024)
-
-
-@pytest.fixture
-def real_model(loaded_model):
-    """A runner of smollm2-135m with plain decoding; ``with_drafter`` gives the others."""
-    torch.set_num_threads(2)
-    yield loaded_model
-    torch.set_num_threads(1)

@@ -8,7 +8,7 @@ from outrider.compare import PLAIN, compare
 from outrider.differences import NOTHING, examine
 from outrider.engine.params import SamplingParams
 from outrider.errors import UsageError
-from outrider.load import load
+from outrider.runner import load
 
 PARAMS = SamplingParams(max_tokens=12, ignore_eos=True)
 

@@ -37,6 +37,12 @@ def test_every_public_name_resolves() -> None:
     assert [name for name in outrider.__all__ if not hasattr(outrider, name)] == []
 
 
+def test_the_public_function_load_survives_the_import_of_its_module() -> None:
+    import outrider.runner
+
+    assert outrider.load is outrider.runner.load
+
+
 def test_no_file_is_longer_than_400_lines() -> None:
     sizes = {path: len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
     assert {str(path): size for path, size in sizes.items() if size > 400} == {}

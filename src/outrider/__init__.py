@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
-    from outrider.load import load
+    from outrider.runner import load
 
 __version__ = "0.1.0"
 __all__ = ["SamplingParams", "__version__", "load"]
 
-_WHERE = {"SamplingParams": "outrider.engine.params", "load": "outrider.load"}
+_WHERE = {"SamplingParams": "outrider.engine.params", "load": "outrider.runner"}
 
 
 def __getattr__(name: str) -> Any:

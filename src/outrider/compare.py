@@ -17,7 +17,7 @@ from outrider.results import Comparison, MethodResult
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
-    from outrider.load import Runner
+    from outrider.runner import Runner
     from outrider.transcript import Completion
 
 PLAIN = "none"

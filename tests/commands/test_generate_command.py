@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from outrider.commands import streaming
-from outrider.load import load
+from outrider.runner import load
 from outrider.results import GenerationResult
 from outrider.transcript import Piece
 
@@ -67,11 +67,39 @@ def test_json_is_the_record_and_nothing_else(run, tiny):
 
 
 def test_every_sampling_option_reaches_the_settings(run, tiny):
-    words = (
-        "--max-tokens 5 --temperature 0.7 --top-k 9 --top-p 0.9 --min-p 0.01 --repetition-penalty 1.1 "
-        "--presence-penalty 0.2 --frequency-penalty 0.3 --logit-bias 5=-2.5 --logit-bias 6=1 --seed 7 "
-        "--stop END --stop FIN --stop-token-id 3 --logprobs 1 --ignore-eos"
-    ).split()
+    words = [
+        "--max-tokens",
+        "5",
+        "--temperature",
+        "0.7",
+        "--top-k",
+        "9",
+        "--top-p",
+        "0.9",
+        "--min-p",
+        "0.01",
+        "--repetition-penalty",
+        "1.1",
+        "--presence-penalty",
+        "0.2",
+        "--frequency-penalty",
+        "0.3",
+        "--logit-bias",
+        "5=-2.5",
+        "--logit-bias",
+        "6=1",
+        "--seed",
+        "7",
+        "--stop",
+        "END",
+        "--stop",
+        "FIN",
+        "--stop-token-id",
+        "3",
+        "--logprobs",
+        "1",
+        "--ignore-eos",
+    ]
     assert json.loads(run("generate", tiny, "abc", "--json", *words).out)["sampling"] == {
         "max_tokens": 5,
         "temperature": 0.7,

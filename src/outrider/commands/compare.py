@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from outrider.compare import Compared
     from outrider.compare import Progress as Told
     from outrider.engine.params import SamplingParams
-    from outrider.load import Runner
+    from outrider.runner import Runner
 
 DIFFERENT = 1
 

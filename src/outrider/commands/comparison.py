@@ -1,6 +1,7 @@
 """A comparison as people read it: a table of methods, their position curves, and what differs."""
 
 from collections.abc import Callable
+from typing import Literal
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -35,7 +36,9 @@ def print_differences(console: Console, compared: Compared, tokens_text: TokenTe
 def _table(compared: Compared) -> Table:
     table = Table()
     for name in ("drafter", "tokens/s", "ratio", "rounds", "acceptance length", "rate", "texts"):
-        table.add_column(name, justify="left" if name in {"drafter", "texts"} else "right")
+        wide = name == "acceptance length"  # two words that may stand below each other
+        justify: Literal["left", "right"] = "left" if name in {"drafter", "texts"} else "right"
+        table.add_column(name, justify=justify, no_wrap=not wide)
     for method in compared.comparison.methods:
         texts = compared.completions[method.drafter]
         acceptance = Acceptance.from_sequences([text.rounds for text in texts])
@@ -61,7 +64,7 @@ def _ratio(method: MethodResult, num_prompts: int) -> str:
 
 def _equality(method: MethodResult, compared: Compared) -> Text:
     if method.drafter == "none":
-        return Text("the yardstick")
+        return Text("-")
     if method.texts_equal:
         return Text("equal")
     real = sum(found.drafter == method.drafter for found in compared.real_differences)

@@ -22,7 +22,7 @@ from outrider.commands.streaming import ACCEPTED, run_text, shower
 if TYPE_CHECKING:
     from outrider.compare import Compared
     from outrider.engine.params import SamplingParams
-    from outrider.load import Runner
+    from outrider.runner import Runner
 
 MODEL = "smollm2-135m"
 DRAFTER = "ngram"

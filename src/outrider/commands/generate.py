@@ -15,7 +15,7 @@ from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
-    from outrider.load import Prompt, Runner
+    from outrider.runner import Prompt, Runner
     from outrider.results import GenerationResult, TokenResult
     from outrider.transcript import Completion, Piece
 

@@ -8,7 +8,7 @@ from outrider.commands.screen import Waiting, stderr, waiting
 from outrider.errors import UsageError
 
 if TYPE_CHECKING:
-    from outrider.load import Runner
+    from outrider.runner import Runner
 
 STEP = 64  # lengths are rounded up to it, so that runs of similar prompts share their shapes
 
@@ -30,7 +30,7 @@ def open_runner(
     with waiting(stderr()) as telling:
         _announce(model, telling)
         try:
-            from outrider.load import load
+            from outrider.runner import load
         except ModuleNotFoundError as error:
             raise UsageError(
                 f"This command needs the package {error.name}, which is not installed: pip install 'outrider[engine]'."
@@ -91,7 +91,7 @@ def sized(runner: "Runner", prompts: Sequence[Sequence[int]], *, max_tokens: int
 
 
 def _with_length(runner: "Runner", max_len: int) -> "Runner":
-    from outrider.load import Runner
+    from outrider.runner import Runner
 
     return Runner(
         runner.checkpoint,

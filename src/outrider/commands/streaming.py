@@ -14,7 +14,7 @@ from outrider.commands.screen import stdout
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
-    from outrider.load import Runner
+    from outrider.runner import Runner
     from outrider.transcript import Completion, Piece
 
 ACCEPTED = "green"

@@ -1,4 +1,5 @@
-"""How often a look-up guess is right, by the length of the match that suggests it; learnt while decoding.
+"""How often a look-up guess is right, by the length of the match behind it and by how many places agree; learnt
+while decoding.
 
 Every token that is decided teaches, drafted or not: what the index would have guessed is compared with it. So a
 drafter that has stopped drafting notices when the text turns predictable.
@@ -7,31 +8,40 @@ drafter that has stopped drafting notices when the text turns predictable.
 from bisect import bisect_right
 
 LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24)  # lower ends of the classes of match length
-RANKS = 3  # the guess of the best match, the next different guess, and so on
-# Before anything is seen: share of right guesses by class, first guess; later guesses get the rest in halves.
-PRIOR = (0.12, 0.28, 0.42, 0.52, 0.62, 0.70, 0.80, 0.86, 0.94)
+SHARES = (0.0, 0.3, 0.55, 0.8, 0.97)  # lower ends of the classes of agreement
+# Before anything is seen: share of right guesses by class of length, where all places agree.
+PRIOR = (0.25, 0.45, 0.6, 0.7, 0.76, 0.8, 0.85, 0.9, 0.94)
 _PRIOR_WEIGHT = 6.0  # observations the prior is worth
 _MEMORY = 0.97  # per observation of a class: texts change
 
 
 class Confidence:
-    """Running share of right guesses for each class of match length and rank."""
+    """Running share of right guesses for each class of match length and agreement."""
 
     def __init__(self) -> None:
-        self._right = [[_prior(index, rank) * _PRIOR_WEIGHT for rank in range(RANKS)] for index in range(len(LENGTHS))]
-        self._seen = [[_PRIOR_WEIGHT] * RANKS for _ in LENGTHS]
+        self._right = [[_prior(rate, share) * _PRIOR_WEIGHT for share in SHARES] for rate in PRIOR]
+        self._seen = [[_PRIOR_WEIGHT] * len(SHARES) for _ in PRIOR]
 
-    def of(self, length: int, rank: int) -> float:
-        """Probability that the guess of this rank, from a match of this length, is right."""
-        index = bisect_right(LENGTHS, length) - 1
-        return self._right[index][rank] / self._seen[index][rank]
+    def of(self, length: int, share: float) -> float:
+        """Probability that a guess is right.
 
-    def learn(self, length: int, rank: int, *, right: bool) -> None:
+        Args:
+            length: of the longest match behind it.
+            share: weight of the places behind it among all places that match.
+        """
+        row, column = _cell(length, share)
+        return self._right[row][column] / self._seen[row][column]
+
+    def learn(self, length: int, share: float, *, right: bool) -> None:
         """Count a guess."""
-        index = bisect_right(LENGTHS, length) - 1
-        self._right[index][rank] = _MEMORY * self._right[index][rank] + right
-        self._seen[index][rank] = _MEMORY * self._seen[index][rank] + 1
+        row, column = _cell(length, share)
+        self._right[row][column] = _MEMORY * self._right[row][column] + right
+        self._seen[row][column] = _MEMORY * self._seen[row][column] + 1
 
 
-def _prior(index: int, rank: int) -> float:
-    return PRIOR[index] if rank == 0 else (1 - PRIOR[index]) * 0.25**rank
+def _cell(length: int, share: float) -> tuple[int, int]:
+    return bisect_right(LENGTHS, length) - 1, bisect_right(SHARES, share) - 1
+
+
+def _prior(rate: float, share: float) -> float:
+    return rate * (0.3 + 0.7 * share)

@@ -1,6 +1,6 @@
 """N-gram look-up: what followed the last time the text looked like this, in prompt and output.
 
-Longest match first; where earlier places disagree about what follows, the proposal is a tree. Nodes are taken best
+The longest match weighs most; where earlier places disagree about what follows, the proposal is a tree. Nodes are taken best
 first by the estimated probability of being reached, and only as many as pay for their share of the pass: expected
 tokens against its cost. Needs no weights. Source of the idea: prompt look-up decoding (Saxena 2023).
 """
@@ -8,14 +8,15 @@ tokens against its cost. Needs no weights. Source of the idea: prompt look-up de
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from outrider.drafters.confidence import RANKS, Confidence
+from outrider.drafters.confidence import Confidence
 from outrider.drafters.suffix import Match, SuffixIndex
-from outrider.engine.costs import Costs
+from outrider.engine.costs import WIDTHS, Costs
 from outrider.engine.interfaces import Committed, Slot
 from outrider.engine.tree import Proposal
 
 MAX_NODES = 31  # with the root 32: beyond, a pass on a CPU costs as much as it can bring
 MIN_REACH = 0.02  # nodes reached less often are not worth ranking
+MAX_GUESSES = 3  # different successors looked at below a node
 
 
 @dataclass(order=True, slots=True)
@@ -65,11 +66,8 @@ class NgramDrafter:
 
     def _learn(self, slot: int, token: int) -> None:
         text, confidence = self._texts[slot], self._confidence[slot]
-        for rank, group in enumerate(_by_successor(text, text.matches(), 0)):
-            guess = text.tokens[group[0].place]
-            confidence.learn(group[0].length, rank, right=guess == token)
-            if guess == token:
-                break
+        for guess in _guesses(text, text.matches(), 0):
+            confidence.learn(guess.length, guess.share, right=guess.token == token)
 
     def _propose(self, slot: Slot, costs: Costs, rows: int) -> Proposal:
         text, confidence = self._texts[slot.slot], self._confidence[slot.slot]
@@ -78,13 +76,31 @@ class NgramDrafter:
         return Proposal(tuple(n.token for n in kept), tuple(n.parent for n in kept))
 
 
-def _by_successor(text: SuffixIndex, matches: list[Match], depth: int) -> list[list[Match]]:
-    """Group places by the token found ``depth`` after them; best group first, at most RANKS of them."""
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A token that followed earlier places.
+
+    Attributes:
+        share: weight of its places among all.
+        length: longest match behind it, guessed tokens included.
+    """
+
+    token: int
+    share: float
+    length: int
+    matches: list[Match]
+
+
+def _guesses(text: SuffixIndex, matches: list[Match], depth: int) -> list[Guess]:
+    """What stood ``depth`` after the places, weightiest first, at most MAX_GUESSES."""
     groups: dict[int, list[Match]] = {}
     for match in matches:
         if match.place + depth < len(text.tokens):
             groups.setdefault(text.tokens[match.place + depth], []).append(match)
-    return list(groups.values())[:RANKS]
+    weights = {token: sum(match.weight for match in group) for token, group in groups.items()}
+    total = sum(weights.values())
+    best = sorted(groups, key=lambda token: -weights[token])[:MAX_GUESSES]
+    return [Guess(token, weights[token] / total, groups[token][0].length + depth, groups[token]) for token in best]
 
 
 def _best_first(text: SuffixIndex, confidence: Confidence, max_depth: int) -> list[Candidate]:
@@ -94,12 +110,11 @@ def _best_first(text: SuffixIndex, confidence: Confidence, max_depth: int) -> li
 
     def push(matches: list[Match], parent: int, depth: int, reach: float) -> None:
         nonlocal pushed
-        for rank, group in enumerate(_by_successor(text, matches, depth)):
-            chance = reach * confidence.of(group[0].length + depth, rank)
+        for guess in _guesses(text, matches, depth):
+            chance = reach * confidence.of(guess.length, guess.share)
             if chance >= MIN_REACH:
                 pushed += 1
-                token = text.tokens[group[0].place + depth]
-                heappush(heap, Candidate(-chance, pushed, token, parent, depth + 1, group))
+                heappush(heap, Candidate(-chance, pushed, guess.token, parent, depth + 1, guess.matches))
 
     nodes: list[Candidate] = []
     if max_depth > 0:
@@ -113,11 +128,15 @@ def _best_first(text: SuffixIndex, confidence: Confidence, max_depth: int) -> li
 
 
 def _how_many_pay(reach: list[float], costs: Costs, rows: int) -> int:
-    """Number of nodes with the most expected tokens a second; 0 where plain decoding is best."""
-    best, best_pace, expected = 0, 1.0, 1.0
-    for index, chance in enumerate(reach, start=1):
-        expected += chance
-        pace = expected / costs.of(1 + index, rows)
+    """Number of nodes with the most expected tokens a second; 0 where plain decoding is best.
+
+    Only widths are considered whose cost is learnt.
+    """
+    best, best_pace = 0, 1.0
+    for width in WIDTHS[1:]:
+        if width > len(reach) + 1:
+            break
+        pace = (1 + sum(reach[: width - 1])) / costs.of(width, rows)
         if pace > best_pace:
-            best, best_pace = index, pace
+            best, best_pace = width - 1, pace
     return best

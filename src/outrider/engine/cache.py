@@ -28,12 +28,24 @@ class Cache:
         self.rows = rows
         self._kv_L2SGMD = torch.zeros(shape, dtype=dtype, device=device)
 
-    def write(self, layer: int, rows: slice, columns_BN: Tensor, key_BGND: Tensor, value_BGND: Tensor) -> None:
-        """Leave the nodes' keys and values at ``columns_BN`` of the batch's slots."""
-        slots_B1 = torch.arange(rows.start, rows.stop, device=columns_BN.device)[:, None]
+    def write(self, layer: int, rows: slice, columns: Tensor | slice, key_BGND: Tensor, value_BGND: Tensor) -> None:
+        """Leave the nodes' keys and values in the batch's slots.
+
+        Args:
+            layer: which layer's.
+            rows: the slots.
+            columns: where in each slot, [B, N]; or a slice where it is the same for all, which is cheaper.
+            key_BGND: keys of the nodes.
+            value_BGND: their values.
+        """
+        if isinstance(columns, slice):
+            self._kv_L2SGMD[layer, 0, rows, :, columns] = key_BGND
+            self._kv_L2SGMD[layer, 1, rows, :, columns] = value_BGND
+            return
+        slots_B1 = torch.arange(rows.start, rows.stop, device=columns.device)[:, None]
         # An index on both sides of a slice puts the indexed axes first: [B, N, G, D].
-        self._kv_L2SGMD[layer, 0][slots_B1, :, columns_BN] = key_BGND.transpose(1, 2)
-        self._kv_L2SGMD[layer, 1][slots_B1, :, columns_BN] = value_BGND.transpose(1, 2)
+        self._kv_L2SGMD[layer, 0][slots_B1, :, columns] = key_BGND.transpose(1, 2)
+        self._kv_L2SGMD[layer, 1][slots_B1, :, columns] = value_BGND.transpose(1, 2)
 
     def read(self, layer: int, rows: slice, span: int) -> tuple[Tensor, Tensor]:
         """Keys and values [B, G, span, D] of the batch's slots, as views."""

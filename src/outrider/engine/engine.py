@@ -17,7 +17,7 @@ from outrider.engine.scheduler import Scheduler
 from outrider.engine.sequence import Sequence, Watch
 from outrider.engine.step import Outcome, Rows, Stepper
 from outrider.engine.tree import DraftTree, Proposal
-from outrider.errors import UsageError
+from outrider.errors import UsageError, VerificationError
 
 CHUNK = 512  # prompt tokens read in one pass: long enough for matrix products, short enough to let others decode
 
@@ -138,12 +138,23 @@ class Engine:
             tuple(self._scheduler.committed(slot) for slot in slots),
         )
         proposals = self.drafter.propose([_view(s) for s in batch], self.costs)
+        self._check_proposals(proposals)
         tree = DraftTree.of([s.anchor if s else 0 for s in batch], proposals, self.device)
         rules = [self._rules[s.slot] if s else None for s in batch]
         outcome = self._stepper.run_round(rows, tree, rules)
         events = self._take(batch, proposals, outcome)
         self.costs.observe(tree.width * len(batch), time.perf_counter() - begun)
         return events
+
+    def _check_proposals(self, proposals: list[Proposal]) -> None:
+        """Refuse what the cache has no room for and what is no word: a fault of the drafter."""
+        for proposal in proposals:
+            if len(proposal.tokens) > self.drafter.max_nodes:
+                raise VerificationError(
+                    f"Drafter {self.drafter.name!r} proposed {len(proposal.tokens)} nodes; it declares at most "
+                    f"{self.drafter.max_nodes} (max_nodes)."
+                )
+            self._check_ids(proposal.tokens, f"a proposal of drafter {self.drafter.name!r}")
 
     def _take(self, batch: list[Sequence | None], proposals: list[Proposal], outcome: Outcome) -> list[TokenEvent]:
         """Read the walk, the one place where the host waits for the device, and hand out its tokens."""

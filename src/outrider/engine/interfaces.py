@@ -66,7 +66,7 @@ class Target(Protocol):
             cache: committed keys and values; the nodes' own are left behind the committed ones.
             rows: the slots of the batch, contiguous.
             lengths_B: committed tokens of each row, on the device.
-            span: host's bound on committed length + width over the rows: columns that attention reads.
+            span: longest committed length of the rows, known on the host, + width: columns that attention reads.
             taps: blocks whose output is wanted.
         """
         ...

@@ -70,7 +70,8 @@ class Sequence:
     def take(self, token: int) -> bool:
         """Add a token; return whether the sequence ends with it."""
         self.output.append(token)
-        if token in self.stop_ids or self.watch(token):
+        matched = self.watch(token)  # asked for every token: who watches keeps the text
+        if token in self.stop_ids or matched:
             self.finish_reason = "stop"
         elif self.room == 0:
             self.finish_reason = "length"

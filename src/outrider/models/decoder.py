@@ -46,11 +46,18 @@ class Pass:
 
     cache: Cache
     rows: slice
-    columns_BN: Tensor
+    columns: Tensor | slice
     span: int
     cos: Tensor
     sin: Tensor
     masks: Masks
+
+
+def _columns(tree: DraftTree, lengths_B: Tensor, span: int) -> Tensor | slice:
+    """Where the nodes' rows go: behind the committed ones; of a single sequence, the last of the span."""
+    if len(lengths_B) == 1:
+        return slice(span - tree.width, span)
+    return lengths_B[:, None] + torch.arange(tree.width, device=lengths_B.device)
 
 
 class Decoder:
@@ -118,9 +125,9 @@ class Decoder:
     ) -> TargetOutput:
         """Run every node of the tree (see ``engine.interfaces.Target``)."""
         cos, sin = self._angles(lengths_B[:, None] + tree.depths_BN, self.activations)
-        columns_BN = lengths_B[:, None] + torch.arange(tree.width, device=self.device)
+        columns = _columns(tree, lengths_B, span)
         masks = Masks(tree, lengths_B, span, self.activations)
-        shared = Pass(cache, rows, columns_BN, span, cos, sin, masks)
+        shared = Pass(cache, rows, columns, span, cos, sin, masks)
         hidden_BNH = self._embed(tree.tokens_BN).to(self.activations)
         tapped: dict[int, Tensor] = {}
         for layer, block in enumerate(self._blocks):
@@ -156,7 +163,7 @@ class Decoder:
         shared.cache.write(
             layer,
             shared.rows,
-            shared.columns_BN,
+            shared.columns,
             key_BNGD.transpose(1, 2),
             value_BNGD.transpose(1, 2),
         )

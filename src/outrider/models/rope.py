@@ -74,13 +74,13 @@ class Angles:
         self._frequency = frequency.to(device)
 
     def __call__(self, positions_BN: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return cos and sin, [B, N, 1, D] in ``dtype``."""
-        angles = positions_BN[..., None].float() * self._frequency
-        angles = torch.cat((angles, angles), -1)[:, :, None]
-        return (angles.cos() * self._scale).to(dtype), (angles.sin() * self._scale).to(dtype)
+        """Return cos, and sin with its first half negated, [B, N, 1, D] in ``dtype``."""
+        angles = (positions_BN[..., None].float() * self._frequency)[:, :, None]
+        cos, sin = angles.cos() * self._scale, angles.sin() * self._scale
+        return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)
 
 
-def rotate(heads_BNAD: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(heads_BNAD: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
     """Rotate halves of each head: (x, y) to (x cos - y sin, y cos + x sin)."""
-    first, second = heads_BNAD.chunk(2, -1)
-    return heads_BNAD * cos + torch.cat((-second, first), -1) * sin
+    swapped = heads_BNAD.roll(heads_BNAD.shape[-1] // 2, -1)
+    return torch.addcmul(heads_BNAD * cos, swapped, signed_sin)

@@ -189,8 +189,9 @@ class Runner:
             while shown < len(transcript.pieces) or not transcript.finished:
                 if shown == len(transcript.pieces):
                     self._step()
-                yield from transcript.pieces[shown:]
-                shown = len(transcript.pieces)
+                for piece in transcript.pieces[shown:]:  # more may come while a reader holds this one
+                    shown += 1
+                    yield piece
         finally:
             self._drop(transcript)
         return transcript.completion()
