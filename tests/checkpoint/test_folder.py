@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from checkpoint_files import CONFIG, folder_of, source_of
+from checkpoint.checkpoint_files import CONFIG, folder_of, source_of
 from safetensors.torch import save_file
 
 from outrider.checkpoint import open_checkpoint

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checkpoint_files import HIDDEN, INNER, VOCABULARY, source_of, tensors, write
+from checkpoint.checkpoint_files import HIDDEN, INNER, VOCABULARY, source_of, tensors, write
 from gguf import GGMLQuantizationType
 
 from outrider.checkpoint import open_checkpoint

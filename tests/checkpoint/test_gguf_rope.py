@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from checkpoint_files import source_of, tensors, write
+from checkpoint.checkpoint_files import source_of, tensors, write
 from gguf import RopeScalingType
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from checkpoint_files import folder_of, write
+from checkpoint.checkpoint_files import folder_of, write
 
 from outrider.checkpoint import hub, package, resolve
 from outrider.checkpoint.known import KNOWN

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from checkpoint_files import HEADS, KV_HEADS, folder_of, random_blocks, source_of, tensors, write
+from checkpoint.checkpoint_files import HEADS, KV_HEADS, folder_of, random_blocks, source_of, tensors, write
 from gguf import GGMLQuantizationType
 from gguf.quants import dequantize, quantize
 from safetensors.torch import save_file

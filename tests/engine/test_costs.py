@@ -23,12 +23,30 @@ def test_a_wider_pass_never_costs_less_and_one_node_costs_one(observations, rows
     assert found == sorted(found)
 
 
-def test_measured_ratios_are_given_back():
+def test_measured_ratios_are_given_back_but_for_half_a_pass_of_the_prior():
     costs = Costs()
     for _ in range(100):
         costs.observe(1, 0.010)
         costs.observe(8, 0.030)
-    assert costs.of(8) == pytest.approx(3.0)
+    assert costs.of(8) == pytest.approx((8 * 3.0 + 0.5 * PRIOR[WIDTHS.index(8)]) / 8.5, rel=0.01)
+
+
+def test_a_width_that_seemed_dear_once_is_tried_again_later():
+    costs = Costs()
+    costs.observe(1, 0.010)
+    costs.observe(8, 1.0)
+    dear = costs.of(8)
+    for _ in range(1000):
+        costs.observe(1, 0.010)
+    assert costs.of(8) < 2 * PRIOR[WIDTHS.index(8)] < dear
+
+
+def test_batches_that_never_run_one_node_learn_too():
+    costs = Costs()
+    for _ in range(50):
+        costs.observe(4, 0.010)
+        costs.observe(16, 0.040)
+    assert costs.of(4, rows=4) == pytest.approx(4.0, rel=0.1)
 
 
 def test_one_disturbed_pass_is_let_in_little_by_little():

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from stand_ins import byte_level, folder_checkpoint
+from text.stand_ins import byte_level, folder_checkpoint
 from transformers import PreTrainedTokenizerFast
 
 from outrider.errors import CheckpointError, UsageError

@@ -4,7 +4,7 @@ import sys
 import time
 
 import pytest
-from stand_ins import DATA, gguf_checkpoint, gguf_metadata, recorded
+from text.stand_ins import DATA, gguf_checkpoint, gguf_metadata, recorded
 
 from outrider.errors import CheckpointError, UnsupportedError
 from outrider.text.tokenizer import load_tokenizer

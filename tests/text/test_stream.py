@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stand_ins import byte_fallback, byte_level, metaspace
+from text.stand_ins import byte_fallback, byte_level, metaspace
 
 from outrider.errors import UsageError
 from outrider.text.stream import Detokenizer, StopStrings
