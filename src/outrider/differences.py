@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from outrider.models.decoder import Decoder
 
 NEAR_TIE = 1e-4
+# Passes of different widths round differently: two words this many steps of the activations' type apart are a tie.
+ROUNDING_STEPS = 4
 NOTHING = -1  # where a text has ended and the other goes on
 
 
@@ -30,22 +32,23 @@ class Difference:
 
     Attributes:
         position: index in the output.
-        margin: in greedy decoding, logit of the plain token less that of the drafted one, without sign; in
-            sampling, how far the random number that decides lies from where it would decide for the
-            other token, in probability.
+        margin: in greedy decoding, how far the worse of the two tokens lies below the best logit; in sampling, how
+            far the random number that decides lies from where it would decide for the other token, in probability.
+        limit: margins below it are explained by rounding: 1e-4, and more where activations are coarser than fp32.
     """
 
     drafter: str
     prompt: int
     position: int
     margin: float
+    limit: float
     plain_token: int
     drafted_token: int
 
     @property
     def near_tie(self) -> bool:
         """Whether rounding explains it."""
-        return self.margin < NEAR_TIE
+        return self.margin < self.limit
 
     def as_near_tie(self) -> NearTie:
         """Return the record of it."""
@@ -84,10 +87,11 @@ def examine(
         min(len(plain), len(drafted)),
     )
     tokens = [text[position] if position < len(text) else NOTHING for text in (plain, drafted)]
-    margin = float("inf")
+    margin, limit = float("inf"), NEAR_TIE
     if NOTHING not in tokens:
-        margin = _margin(target, params, prompt_ids, plain[:position], (tokens[0], tokens[1]))
-    return Difference(drafter, prompt, position, margin, tokens[0], tokens[1])
+        margin, best = _margin(target, params, prompt_ids, plain[:position], (tokens[0], tokens[1]))
+        limit = _limit(target.activations, best)
+    return Difference(drafter, prompt, position, margin, limit, tokens[0], tokens[1])
 
 
 @torch.inference_mode()
@@ -97,7 +101,8 @@ def _margin(
     prompt: Sequence[int],
     output: Sequence[int],
     tokens: tuple[int, int],
-) -> float:
+) -> tuple[float, float]:
+    """How close the decision was, and the best logit."""
     logits_1V = _next_logits(target, [*prompt, *output])
     rules = Rules(params, logits_1V.shape[-1], logits_1V.device)
     rules.see_prompt(list(prompt))
@@ -105,10 +110,17 @@ def _margin(
     root_1 = torch.tensor([(*prompt, *output)[-1]], device=logits_1V.device)
     alone_11 = torch.ones(1, 1, dtype=torch.bool, device=logits_1V.device)
     edited_1V = rules.edit(logits_1V, root_1, alone_11)
+    best = float(edited_1V.max())
     if params.greedy:
-        return abs(float(edited_1V[0, tokens[0]] - edited_1V[0, tokens[1]]))
+        return best - float(edited_1V[0, list(tokens)].min()), best
     uniform = float(rules.uniforms.at(DECIDE, len(prompt) + len(output), 1)[0])
-    return _distance(rules.probabilities(edited_1V)[0], uniform, tokens)
+    return _distance(rules.probabilities(edited_1V)[0], uniform, tokens), best
+
+
+def _limit(activations: torch.dtype, best: float) -> float:
+    if activations == torch.float32:
+        return NEAR_TIE
+    return max(NEAR_TIE, ROUNDING_STEPS * torch.finfo(activations).eps * abs(best))
 
 
 def _next_logits(target: "Decoder", ids: list[int]) -> Tensor:

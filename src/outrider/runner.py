@@ -60,7 +60,7 @@ def load(
     Raises:
         OutriderError: with what was expected, what was found, where, and what to do.
     """
-    checkpoint = open_checkpoint(find(model, report=report))
+    checkpoint = open_checkpoint(find(model, report=report), weights=weights == "real")
     chosen_drafter = resolve("drafter", DRAFTERS, drafter)()
     place = _device(device)
     target = load_decoder(checkpoint, dtype=_dtype(dtype, place), device=place, dummy=weights == "dummy")

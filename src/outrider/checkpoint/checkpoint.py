@@ -43,8 +43,12 @@ class Checkpoint:
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
 
-def open_checkpoint(source: Source) -> Checkpoint:
+def open_checkpoint(source: Source, *, weights: bool = True) -> Checkpoint:
     """Read the headers of a model's files.
+
+    Args:
+        source: where they are.
+        weights: False for a folder's config alone, whose weights need not be there.
 
     Raises:
         CheckpointError: files are missing, damaged or contradict each other.
@@ -56,4 +60,4 @@ def open_checkpoint(source: Source) -> Checkpoint:
         return open_gguf(source)
     from outrider.checkpoint.folder import open_folder
 
-    return open_folder(source)
+    return open_folder(source, weights=weights)

@@ -17,8 +17,8 @@ INDEX = "model.safetensors.index.json"
 NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
-def open_folder(source: Source) -> Checkpoint:
-    """Read the headers of the model in ``source.path``.
+def open_folder(source: Source, *, weights: bool = True) -> Checkpoint:
+    """Read the headers of the model in ``source.path``; without weights only its config.
 
     Raises:
         CheckpointError: a file is missing, damaged or contradicts another.
@@ -31,7 +31,7 @@ def open_folder(source: Source) -> Checkpoint:
     return Checkpoint(
         source=source,
         config=config,
-        tensors=_tensors(folder),
+        tensors=_tensors(folder) if weights else {},
         generation_config=read_json(generation) if generation.is_file() else {},
     )
 
