@@ -2,7 +2,7 @@
 
 On a CPU the plain layer wastes most of the memory bandwidth when a pass has few rows, which is all that
 speculative decoding does: SmolLM2 takes 147 ms for 8 rows through ``F.linear`` and 60 through oneDNN's packed
-weights. Packed fp32 rows are also the same to the last bit whatever the number of rows (docs/exactness.md).
+weights. With AVX2 packed fp32 rows are also the same to the last bit whatever their number (docs/exactness.md).
 """
 
 import platform
