@@ -123,5 +123,3 @@ def test_settings_given_twice_or_unknown_are_refused(runner):
         runner.generate("a", SamplingParams(), max_tokens=3)
     with pytest.raises(UsageError, match="'temprature'"):
         runner.generate("a", temprature=1.0)
-
-

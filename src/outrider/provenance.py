@@ -42,6 +42,15 @@ class Provenance(BaseModel):
     date: str
     seed: int | None
 
+    def line(self) -> str:
+        """Machine, versions, commit and day in one line, to stand under a table."""
+        commit = (self.git_commit or "unknown")[:12] + (" with changes" if self.git_dirty else "")
+        packages = ", ".join(f"{package} {number}" for package, number in self.packages.items())
+        return (
+            f"{self.cpu}, {self.threads or self.logical_cores} threads, Python {self.python}, {packages}; "
+            f"commit {commit}, {self.date[:10]}."
+        )
+
 
 def provenance(*, threads: int | None = None, seed: int | None = None) -> Provenance:
     """Describe this process.

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from outrider.commands import streaming
-from outrider.runner import load
 from outrider.results import GenerationResult
+from outrider.runner import load
 from outrider.transcript import Piece
 
 FAST = ("--ignore-eos", "--max-tokens", "24")

@@ -96,14 +96,9 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _made_with(result: BenchResult) -> str:
-    made = result.provenance
-    commit = (made.git_commit or "unknown")[:12] + (" with changes" if made.git_dirty else "")
-    packages = ", ".join(f"{package} {number}" for package, number in made.packages.items())
     lengths = result.prompt_tokens
     return (
         f"{len(lengths)} prompts of {min(lengths)}-{max(lengths)} tokens, "
         f"{result.max_tokens} new, {result.repeats} repeats after {result.warmup} warm-up, "
-        f"arms interleaved; intervals: 95 %. {made.cpu}, "
-        f"{made.threads or made.logical_cores} threads, Python {made.python}, {packages}; "
-        f"commit {commit}, {made.date[:10]}."
+        f"arms interleaved; intervals: 95 %. {result.provenance.line()}"
     )

@@ -15,8 +15,8 @@ from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
-    from outrider.runner import Prompt, Runner
     from outrider.results import GenerationResult, TokenResult
+    from outrider.runner import Prompt, Runner
     from outrider.transcript import Completion, Piece
 
 INTERRUPTED = 130

@@ -1,5 +1,4 @@
-"""How often a look-up guess is right, by the length of the match behind it and by how many places agree; learnt
-while decoding.
+"""How often a look-up guess is right: by the length of the match behind it, and by how many places agree.
 
 Every token that is decided teaches, drafted or not: what the index would have guessed is compared with it. So a
 drafter that has stopped drafting notices when the text turns predictable.

@@ -1,8 +1,8 @@
 """N-gram look-up: what followed the last time the text looked like this, in prompt and output.
 
-The longest match weighs most; where earlier places disagree about what follows, the proposal is a tree. Nodes are taken best
-first by the estimated probability of being reached, and only as many as pay for their share of the pass: expected
-tokens against its cost. Needs no weights. Source of the idea: prompt look-up decoding (Saxena 2023).
+The longest match weighs most; where earlier places disagree about what follows, the proposal is a tree. Nodes are
+taken best first by the estimated probability of being reached, and only as many as pay for their share of the pass:
+expected tokens against its cost. Needs no weights. Source of the idea: prompt look-up decoding (Saxena 2023).
 """
 
 from dataclasses import dataclass, field

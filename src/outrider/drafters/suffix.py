@@ -22,7 +22,7 @@ class Match:
     @property
     def weight(self) -> int:
         """What the place counts for when places disagree: three times as much for each token more in common."""
-        return 3 ** min(self.length, 10)
+        return int(3 ** min(self.length, 10))
 
 
 class SuffixIndex:
