@@ -17,7 +17,11 @@ from outrider.provenance import provenance
 BLOCK = ((960, 576), (576, 576), (3072, 576), (576, 1536))
 HEAD = (49152, 576)
 ROWS = (1, 2, 4, 8, 16, 32)
-LAYERS: dict[str, Callable[[torch.Tensor, None], Linear]] = {"plain fp32": DenseLinear, "packed fp32": PackedLinear, "packed fp16": Half16Linear}
+LAYERS: dict[str, Callable[[torch.Tensor, None], Linear]] = {
+    "plain fp32": DenseLinear,
+    "packed fp32": PackedLinear,
+    "packed fp16": Half16Linear,
+}
 
 
 def main() -> None:
