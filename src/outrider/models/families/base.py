@@ -3,7 +3,7 @@
 from typing import Any, Literal, cast
 
 from outrider.errors import CheckpointError, UnsupportedError
-from outrider.models.config import Rope
+from outrider.models.config import DecoderConfig, Rope
 
 ROPE_KINDS = ("default", "linear", "llama3", "yarn")
 REQUIRED_OPTIONS = {
@@ -102,6 +102,50 @@ class RawConfig:
         self.require("partial_rotary_factor", 1.0, default=1.0)
         options.setdefault("original_max_position_embeddings", self.raw.get("max_position_embeddings"))
         return Rope(theta, cast("Literal['default', 'linear', 'llama3', 'yarn']", kind), options)
+
+    def decoder(
+        self,
+        *,
+        max_positions: int,
+        windows: tuple[int | None, ...],
+        head_dim: int | None = None,
+        qkv_bias: bool = False,
+        output_bias: bool = False,
+        mlp_bias: bool = False,
+        qk_norm: bool = False,
+    ) -> DecoderConfig:
+        """Return the decoder's form: the keys all families share, and what this family says of the rest.
+
+        Args:
+            max_positions: where the config does not say.
+            windows: one entry a layer.
+            head_dim: where the config does not say; None for hidden size / heads.
+            qkv_bias: biases on queries, keys and values.
+            output_bias: a bias on the attention's output.
+            mlp_bias: biases in the MLP.
+            qk_norm: norms on queries and keys.
+        """
+        self.require("hidden_act", "silu", default="silu")
+        queries, keys, size = self.heads(head_dim)
+        return DecoderConfig(
+            family=self.family,
+            vocab_size=self.integer("vocab_size"),
+            hidden_size=self.integer("hidden_size"),
+            num_layers=self.integer("num_hidden_layers"),
+            num_heads=queries,
+            num_kv_heads=keys,
+            head_dim=size,
+            intermediate_size=self.integer("intermediate_size"),
+            max_positions=self.integer("max_position_embeddings", max_positions),
+            norm_eps=self.number("rms_norm_eps", 1e-6),
+            rope=self.rope(),
+            windows=windows,
+            qkv_bias=qkv_bias,
+            output_bias=output_bias,
+            mlp_bias=mlp_bias,
+            qk_norm=qk_norm,
+            tied=self.flag("tie_word_embeddings"),
+        )
 
     def windows(self, *, from_layer: int) -> tuple[int | None, ...]:
         """Return each layer's window: by ``layer_types`` if given, else sliding from ``from_layer`` on.
