@@ -129,17 +129,6 @@ class Acceptance:
         pairs = zip(self.position_rates, before, strict=False)
         return tuple(u / u_before if u_before else None for u, u_before in pairs)
 
-    @property
-    def offered_rates(self) -> tuple[float, ...]:
-        """Share of the rounds *that offered depth k* which accepted positions 1..k.
-
-        Equals u_k when every round offers the same depth. Where drafts end early it tells a drafter
-        that is refused from one that did not propose.
-        """
-        hits = self._reached(lambda r: r.accepted)
-        offered = self._reached(lambda r: r.depth)
-        return tuple(h / o for h, o in zip(hits, offered, strict=True))
-
     def intervals(self, *, confidence: float = 0.95, resamples: int = 2000, seed: int = 0) -> Intervals:
         """Percentile bootstrap; bounds that would exclude the measured value are widened to it."""
         unit: Literal["sequences", "rounds"] = "sequences" if len(self.sequences) > 1 else "rounds"

@@ -20,6 +20,7 @@ from outrider.errors import OutriderError
 BAD_INPUT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+ENGINE_PACKAGES = ("jinja2", "tokenizers", "torch")  # of the extra "engine"
 EXIT_CODES = (
     "Exit codes: 0 fine; 1 compare found a real difference between texts; 2 bad input, said in "
     "one line; 130 interrupted."
@@ -129,7 +130,7 @@ def compare(
         Path | None,
         typer.Option("--prompts", help='JSONL: rows with "prompt", or "turns" (the first is taken).'),
     ] = None,
-    limit: Annotated[int | None, typer.Option("--limit", metavar="N", help="Only the first N prompts.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N prompts.")] = None,
     drafter: Annotated[str, typer.Option("--drafter", metavar="A,B", help="Against plain decoding.")] = "ngram",
     chat: Annotated[
         bool | None,
@@ -246,6 +247,8 @@ def _unforeseen(error: Exception) -> str:
     if hasattr(error, "format_message"):
         message = " ".join(str(error.format_message()).split())
         return f"{message if message.endswith(('.', '?')) else message + '.'} See --help."
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in ENGINE_PACKAGES:
+        return f"This command needs the package {error.name}, which is not installed: pip install 'outrider[engine]'."
     return f"unexpected {type(error).__name__}: {error}; run again with --debug for the traceback"
 
 

@@ -90,7 +90,7 @@ def examine(
     margin, limit = float("inf"), NEAR_TIE
     if NOTHING not in tokens:
         margin, best = _margin(target, params, prompt_ids, plain[:position], (tokens[0], tokens[1]))
-        limit = _limit(target.activations, best)
+        limit = _limit(target.activations, best if params.greedy else 1.0)
     return Difference(drafter, prompt, position, margin, limit, tokens[0], tokens[1])
 
 
@@ -117,10 +117,11 @@ def _margin(
     return _distance(rules.probabilities(edited_1V)[0], uniform, tokens), best
 
 
-def _limit(activations: torch.dtype, best: float) -> float:
+def _limit(activations: torch.dtype, scale: float) -> float:
+    """Margins that rounding explains, for numbers of this size (a logit, or a probability)."""
     if activations == torch.float32:
         return NEAR_TIE
-    return max(NEAR_TIE, ROUNDING_STEPS * torch.finfo(activations).eps * abs(best))
+    return max(NEAR_TIE, ROUNDING_STEPS * torch.finfo(activations).eps * abs(scale))
 
 
 def _next_logits(target: "Decoder", ids: list[int]) -> Tensor:

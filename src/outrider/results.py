@@ -23,7 +23,11 @@ class NearTie(Record):
 
     prompt: NonNegativeInt
     position: NonNegativeInt
-    margin: float = Field(ge=0, description="Best logit less second best, of the plain run.")
+    margin: float = Field(
+        ge=0,
+        description="How far the worse of the two tokens lies below the best logit; in sampling a distance in "
+        "probability.",
+    )
     plain_token: int
     drafted_token: int
 
@@ -82,6 +86,7 @@ class GenerationResult(Record):
     acceptance_length: float | None
     acceptance_rate: float | None
     position_rates: list[float]
+    conditional_rates: list[float | None]
     seconds: float
     tokens_per_second: float
     model: str

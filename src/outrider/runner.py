@@ -48,7 +48,7 @@ def load(
 
     Args:
         model: a folder, a GGUF file, a name this version knows (``smollm2-135m``) or ``owner/name`` on the hub.
-        drafter: a name of the table of drafters; see ``outrider models`` and ``docs/drafters.md``.
+        drafter: a name of the table of drafters; see ``docs/drafters.md``.
         dtype: of the weights: float32, float16 (on a CPU with fp32 sums), bfloat16; auto is float32 on a CPU
             and bfloat16 on a GPU.
         device: cpu, cuda, ...; auto takes a GPU if there is one.
@@ -60,10 +60,14 @@ def load(
     Raises:
         OutriderError: with what was expected, what was found, where, and what to do.
     """
-    checkpoint = open_checkpoint(find(model, report=report), weights=weights == "real")
     chosen_drafter = resolve("drafter", DRAFTERS, drafter)()
     place = _device(device)
-    target = load_decoder(checkpoint, dtype=_dtype(dtype, place), device=place, dummy=weights == "dummy")
+    kind = _dtype(dtype, place)
+    for name, value in (("slots", slots), ("max_len", MAX_LEN if max_len is None else max_len)):
+        if value < 1:
+            raise UsageError(f"{name}={value}: expected a whole number of at least 1.")
+    checkpoint = open_checkpoint(find(model, report=report), weights=weights == "real")
+    target = load_decoder(checkpoint, dtype=kind, device=place, dummy=weights == "dummy")
     longest = min(max_len or MAX_LEN, target.shape.max_positions)
     return Runner(checkpoint, target, load_tokenizer(checkpoint), chosen_drafter, slots=slots, max_len=longest)
 
@@ -75,9 +79,11 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):
+        device = torch.device("meta")
+    if device.type not in {"cpu", "cuda"}:
         raise UsageError(
             f"Device {name!r} is not usable here; expected cpu, or cuda where PyTorch sees a GPU."
-        ) from None
+        )
     return device
 
 
@@ -223,6 +229,8 @@ def _params(params: SamplingParams | None, settings: dict[str, Any]) -> Sampling
         except TypeError:
             known = SamplingParams.__dataclass_fields__
             wrong = sorted(set(settings) - set(known))
+            if not wrong:
+                raise
             raise UsageError(f"Unknown sampling setting {wrong[0]!r}; expected one of {', '.join(known)}.") from None
     if settings:
         raise UsageError("Sampling settings were given twice, as params and as keywords; give one of them.")

@@ -33,8 +33,9 @@ def test_measured_ratios_are_given_back_but_for_half_a_pass_of_the_prior():
 
 def test_a_width_that_seemed_dear_once_is_tried_again_later():
     costs = Costs()
-    costs.observe(1, 0.010)
-    costs.observe(8, 1.0)
+    for _ in range(2):
+        costs.observe(1, 0.010)
+        costs.observe(8, 1.0)
     dear = costs.of(8)
     for _ in range(1000):
         costs.observe(1, 0.010)
@@ -63,3 +64,10 @@ def test_costs_that_do_not_learn_stay_as_they_are():
     costs.observe(1, 1.0)
     costs.observe(8, 100.0)
     assert costs.of(8) == Costs().of(8)
+
+
+def test_the_first_pass_of_a_width_teaches_nothing():
+    costs = Costs()
+    for width in WIDTHS:
+        costs.observe(width, 5.0)
+    assert [costs.of(width) for width in WIDTHS] == list(PRIOR)

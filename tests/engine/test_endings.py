@@ -86,3 +86,9 @@ def test_a_prompt_of_one_token_needs_no_reading():
     wanted = plain(TARGET, (7,), params)
     sequence = finish(engine_of(TARGET, fakes.Flood(VOCAB)), [((7,), params)])[0]
     assert sequence.output == wanted
+
+
+def test_drafts_beyond_the_end_of_a_text_do_not_count_as_accepted():
+    params = SamplingParams(temperature=1.5, seed=6, max_tokens=30, stop_token_ids=(TEXT[2],))
+    sequence = finish(engine_of(TARGET, Whole({PROMPT: TEXT}, VOCAB)), [(PROMPT, params)])[0]
+    assert sum(r.accepted for r in sequence.rounds) <= len(sequence.output)

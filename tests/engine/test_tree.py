@@ -95,3 +95,18 @@ def test_an_empty_proposal_may_stand_beside_drawn_tokens_with_and_without_a_law(
     assert tree.draft_probs_BKV is not None
     assert tree.draft_probs_BKV.shape == (3, 2, 4)
     assert not tree.draft_probs_BKV[1:].any()
+
+
+@pytest.mark.parametrize(
+    "law",
+    [[[0.5, 0.4]], [[1.5, -0.5]], [[float("nan"), 1.0]]],
+    ids=["sums to 0.9", "negative", "nan"],
+)
+def test_a_draft_distribution_that_is_no_law_is_refused(law):
+    with pytest.raises(VerificationError, match="no law"):
+        Proposal.chain([0], torch.tensor(law)).check()
+
+
+def test_the_depth_of_a_proposal_is_that_of_its_deepest_node():
+    assert Proposal().depth == 0
+    assert Proposal((1, 2, 3, 4), (0, 0, 1, 3)).depth == 3

@@ -37,11 +37,6 @@ class Checkpoint:
     metadata: dict[str, Any] = field(default_factory=dict)
     generation_config: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def nbytes(self) -> int:
-        """Size of all tensors as stored."""
-        return sum(tensor.nbytes for tensor in self.tensors.values())
-
 
 def open_checkpoint(source: Source, *, weights: bool = True) -> Checkpoint:
     """Read the headers of a model's files.

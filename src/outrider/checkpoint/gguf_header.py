@@ -16,6 +16,7 @@ from outrider.checkpoint.lfs import refuse_pointer
 from outrider.errors import CheckpointError, UnsupportedError
 
 MAGIC = b"GGUF"
+START_BYTES = 8  # magic and version
 VERSIONS = (2, 3)  # the same layout; version 1 counted in 32 bits
 BIG_ENDIAN_MASK = 0xFFFF
 DEFAULT_ALIGNMENT = 32
@@ -71,7 +72,7 @@ def read_gguf_header(path: Path) -> Header:
     try:
         refuse_pointer(path)
         with path.open("rb") as file:
-            _check_start(path, file.read(8))
+            _check_start(path, file.read(START_BYTES))
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
                 return _parse(path, memory)
     except OSError as error:
@@ -79,6 +80,8 @@ def read_gguf_header(path: Path) -> Header:
 
 
 def _check_start(path: Path, start: bytes) -> None:
+    if len(start) < START_BYTES and MAGIC.startswith(start[:4]):
+        raise _truncated(path, len(start))
     if start[:4] != MAGIC:
         raise CheckpointError(f"{path} is not a GGUF file: expected it to begin with {MAGIC!r}, found {start[:4]!r}.")
     version = int.from_bytes(start[4:], "little")
@@ -92,6 +95,10 @@ def _check_start(path: Path, start: bytes) -> None:
     )
 
 
+def _truncated(path: Path, size: int) -> CheckpointError:
+    return CheckpointError(f"{path} is truncated: its header goes on after its end at byte {size}. Fetch it again.")
+
+
 def _parse(path: Path, memory: mmap.mmap) -> Header:
     cursor = _Cursor(memory)
     try:
@@ -99,9 +106,7 @@ def _parse(path: Path, memory: mmap.mmap) -> Header:
         metadata = dict(cursor.entry() for _ in range(num_entries))
         tensors = tuple(_tensor(cursor) for _ in range(num_tensors))
     except (struct.error, _EndError):
-        raise CheckpointError(
-            f"{path} is truncated: its header goes on after its end at byte {len(memory)}. Fetch it again."
-        ) from None
+        raise _truncated(path, len(memory)) from None
     except (_DamageError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is corrupt near byte {cursor.position}: {error}. Fetch it again.") from error
     alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
@@ -133,7 +138,7 @@ class _Cursor:
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
-        self.position = 8  # after magic and version
+        self.position = START_BYTES
 
     def u32(self) -> int:
         (value,) = U32.unpack_from(self._memory, self.position)

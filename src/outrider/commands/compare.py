@@ -53,7 +53,8 @@ def run(request: Request, params: "SamplingParams") -> int:
 
 
 def _prompts(request: Request) -> list[str]:
-    rows = [] if request.file is None else read_rows(request.file)
+    left = None if request.limit is None else max(request.limit - len(request.prompts), 0)
+    rows = [] if request.file is None or left == 0 else read_rows(request.file, left)
     prompts = [*request.prompts, *(row.prompt for row in rows)]
     if not prompts:
         raise UsageError("There are no prompts: give them as arguments or with --prompts FILE.")

@@ -99,6 +99,7 @@ def result(
         acceptance_length=acceptance.length,
         acceptance_rate=acceptance.rate,
         position_rates=list(acceptance.position_rates),
+        conditional_rates=list(acceptance.conditional_rates),
         seconds=completion.prefill_seconds + completion.decode_seconds,
         tokens_per_second=completion.tokens_per_second,
         model=request.model,

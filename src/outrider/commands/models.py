@@ -1,6 +1,7 @@
 """``outrider models``: which models are here, fetching one, and what one is. Needs no torch."""
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -50,8 +51,12 @@ def run_list(*, as_json: bool) -> None:
 def list_models() -> Listing:
     """Return the known names, here or not, and then whatever else is cached."""
     cached = {model.name: model for model in list_cached()}
+    for name, known in KNOWN.items():
+        if name not in cached and known.hub in cached:  # two names of the same files, and both find them
+            cached[name] = replace(cached[known.hub], name=name)
     absent = [_absent(name) for name in KNOWN if name not in cached]
-    return Listing(models=[*absent, *(_present(model) for model in cached.values())])
+    here = sorted(cached.values(), key=lambda model: model.name not in KNOWN)
+    return Listing(models=[*absent, *map(_present, here)])
 
 
 def _present(model: CachedModel) -> Listed:

@@ -24,17 +24,12 @@ def open_runner(
     """Load a model, saying so while it takes time; see ``sized`` for the length of its cache.
 
     Raises:
-        UsageError: PyTorch is not installed.
         OutriderError: whatever is wrong with the model.
     """
     with waiting(stderr()) as telling:
         _announce(model, telling)
-        try:
-            from outrider.runner import load
-        except ModuleNotFoundError as error:
-            raise UsageError(
-                f"This command needs the package {error.name}, which is not installed: pip install 'outrider[engine]'."
-            ) from None
+        from outrider.runner import load
+
         return load(
             model,
             drafter=drafter,
@@ -53,12 +48,14 @@ def _announce(model: str, telling: Waiting) -> None:
 
 
 def is_here(model: str) -> bool:
-    """Say whether the model is a path or in our own cache."""
+    """Say whether the model is a path, or a known name that our cache or the hub's holds."""
+    from outrider.checkpoint.cached import hub_models
     from outrider.checkpoint.known import KNOWN
     from outrider.checkpoint.package import cached_file
 
     if model in KNOWN:
-        return cached_file(KNOWN[model].package) is not None
+        known = KNOWN[model]
+        return cached_file(known.package) is not None or any(found.name == known.hub for found in hub_models())
     return Path(model).expanduser().exists()
 
 

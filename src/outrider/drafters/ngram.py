@@ -61,8 +61,8 @@ class NgramDrafter:
 
     def end(self, slot: int) -> None:
         """Forget the sequence."""
-        del self._texts[slot]
-        del self._confidence[slot]
+        self._texts.pop(slot, None)
+        self._confidence.pop(slot, None)
 
     def _learn(self, slot: int, token: int) -> None:
         text, confidence = self._texts[slot], self._confidence[slot]

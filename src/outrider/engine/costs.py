@@ -27,11 +27,15 @@ class Costs:
         self._learn = learn
         self._seconds = [0.0] * len(WIDTHS)
         self._weights = [0.0] * len(WIDTHS)
+        self._met: set[int] = set()
         self._table = list(PRIOR)
 
     def observe(self, width: int, seconds: float) -> None:
-        """Learn from a pass of ``width`` nodes; only widths of the table teach."""
+        """Learn from a pass of ``width`` nodes; only widths of the table teach, and not by their first pass."""
         if not self._learn or width not in WIDTHS:
+            return
+        if width not in self._met:  # kernels are built and memory is found in it: no measure of the next ones
+            self._met.add(width)
             return
         index = WIDTHS.index(width)
         self._weights = [weight * _FADE for weight in self._weights]

@@ -73,6 +73,7 @@ class Engine:
         """
         self._check_ids(prompt, "prompt")
         self._check_ids(tuple(params.logit_bias), "logit_bias")
+        self._check_ids(params.stop_token_ids, "stop_token_ids")
         ends = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else stop_ids)
         sequence = Sequence(id=next(self._ids), prompt=prompt, params=params, stop_ids=ends)
         if watch is not None:
@@ -81,10 +82,14 @@ class Engine:
         return sequence
 
     def _check_ids(self, ids: tuple[int, ...], where: str) -> None:
-        size = self.target.shape.vocab_size
-        wrong = next((token for token in ids if not 0 <= token < size), None)
+        wrong = self._unknown_id(ids)
         if wrong is not None:
-            raise UsageError(f"Token id {wrong} in {where}: expected 0 to {size - 1}, the target's vocabulary.")
+            last = self.target.shape.vocab_size - 1
+            raise UsageError(f"Token id {wrong} in {where}: expected 0 to {last}, the target's vocabulary.")
+
+    def _unknown_id(self, ids: tuple[int, ...]) -> int | None:
+        size = self.target.shape.vocab_size
+        return next((token for token in ids if not 0 <= token < size), None)
 
     def cancel(self, sequence: Sequence) -> None:
         """Take a sequence out; nothing happens if it has ended."""
@@ -110,8 +115,6 @@ class Engine:
         reading = self._scheduler.prefilling()
         if reading is not None:
             self._read(reading)
-            if reading.prefilled:
-                reading.read_at = time.perf_counter()
         batch = self._scheduler.decoding()
         return self._round(batch) if batch else []
 
@@ -128,6 +131,9 @@ class Engine:
         outcome = self._stepper.read_chunk(rows, sequence.prompt[start:end])
         sequence.committed = end
         self.drafter.observe(Committed((sequence.slot,), ((),), outcome.tree, outcome.walk, outcome.out))
+        if self.device.type == "cuda":  # else the next round would be charged with this chunk
+            torch.cuda.synchronize(self.device)
+        sequence.read_at = time.perf_counter()
 
     def _round(self, batch: list[Sequence | None]) -> list[TokenEvent]:
         begun = time.perf_counter()
@@ -154,7 +160,12 @@ class Engine:
                     f"Drafter {self.drafter.name!r} proposed {len(proposal.tokens)} nodes; it declares at most "
                     f"{self.drafter.max_nodes} (max_nodes)."
                 )
-            self._check_ids(proposal.tokens, f"a proposal of drafter {self.drafter.name!r}")
+            wrong = self._unknown_id(proposal.tokens)
+            if wrong is not None:
+                raise VerificationError(
+                    f"Drafter {self.drafter.name!r} proposed token {wrong}; the target has "
+                    f"{self.target.shape.vocab_size} words."
+                )
 
     def _take(self, batch: list[Sequence | None], proposals: list[Proposal], outcome: Outcome) -> list[TokenEvent]:
         """Read the walk, the one place where the host waits for the device, and hand out its tokens."""
@@ -162,7 +173,6 @@ class Engine:
         accepted = walk.accepted_B.tolist()
         paths = tree.tokens_BN.gather(1, walk.path_BN).tolist()
         bonus = walk.bonus_B.tolist()
-        depths = tree.depths_BN.tolist()
         events: list[TokenEvent] = []
         taken: list[tuple[int, ...]] = []
         for row, sequence in enumerate(batch):
@@ -170,11 +180,12 @@ class Engine:
                 taken.append(())
                 continue
             sequence.round_ends.append(time.perf_counter())
-            drafted = len(proposals[row].tokens)
-            depth = max(depths[row][: 1 + drafted])
-            sequence.rounds.append(Round(drafted=drafted, depth=depth, accepted=accepted[row]))
             tokens = (*paths[row][1 : 1 + accepted[row]], bonus[row])
             new = self._extend(sequence, tokens, outcome, row)
+            # Where the text ends inside the path, what came after was not kept.
+            kept = min(accepted[row], len(new))
+            proposal = proposals[row]
+            sequence.rounds.append(Round(drafted=len(proposal.tokens), depth=proposal.depth, accepted=kept))
             events += new
             taken.append(tuple(event.token for event in new))
         self._observe(batch, taken, outcome)
@@ -209,7 +220,7 @@ class Engine:
     def _release(self, sequence: Sequence) -> None:
         if sequence.slot >= 0:
             self.drafter.end(sequence.slot)
-            del self._rules[sequence.slot]
+            self._rules.pop(sequence.slot, None)  # an interrupt may come before there are any
 
 
 def _view(sequence: Sequence | None) -> Slot | None:

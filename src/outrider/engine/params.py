@@ -1,15 +1,37 @@
 """What a request may ask of sampling, and which wishes contradict each other. Free of torch."""
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 
 from outrider.errors import UsageError
 
-GREEDY_ONLY_DEFAULTS = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
+# What only sampling uses, with the value that means "not used".
+SAMPLING_ONLY = {"top_k": 0, "top_p": 1.0, "min_p": 0.0}
+COLDEST = 1e-4  # below, logits divided by the temperature leave the range of floats
+NUMBERS = {
+    "temperature": (0, 100),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "repetition_penalty": (0.01, 100),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+WHOLE = {"top_k": (0, 2**31), "max_tokens": (1, 2**31)}
 
 
-def _need(*, ok: bool, name: str, value: Any, expected: str) -> None:
+def _number(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _tuple_of(kind: type, values: Any) -> bool:
+    return isinstance(values, tuple) and all(isinstance(value, kind) for value in values)
+
+
+def _need(ok: bool, name: str, value: Any, expected: str) -> None:  # noqa: FBT001 -- reads as a sentence
     if not ok:
         raise UsageError(f"Sampling setting {name}={value!r}: expected {expected}.")
 
@@ -63,30 +85,35 @@ class SamplingParams:
         self._check_greedy()
 
     def _check_ranges(self) -> None:
-        for name, ok, expected in (
-            ("temperature", 0 <= self.temperature <= 100, "a number from 0 to 100"),  # noqa: PLR2004 -- the range itself
-            ("top_k", self.top_k >= 0, "a whole number of at least 0 (0 keeps all words)"),
-            ("top_p", 0 < self.top_p <= 1, "a number above 0 and at most 1"),
-            ("min_p", 0 <= self.min_p < 1, "a number from 0 to below 1"),
-            ("repetition_penalty", 0 < self.repetition_penalty < float("inf"), "a number above 0"),
-            ("presence_penalty", -2 <= self.presence_penalty <= 2, "a number from -2 to 2"),  # noqa: PLR2004 -- the range itself
-            ("frequency_penalty", -2 <= self.frequency_penalty <= 2, "a number from -2 to 2"),  # noqa: PLR2004 -- the range itself
-            ("logit_bias", all(map(isfinite, self.logit_bias.values())), "finite numbers"),
-            (
-                "seed",
-                self.seed is None or 0 <= self.seed < 2**63,
-                "a whole number from 0 to 2^63-1",
-            ),
-            ("stop", all(self.stop), "strings that are not empty"),
-            ("max_tokens", self.max_tokens >= 1, "a whole number of at least 1"),
-            ("logprobs", self.logprobs is None or 0 <= self.logprobs <= 20, "0 to 20"),  # noqa: PLR2004 -- the range itself
-        ):
-            _need(ok=ok, name=name, value=getattr(self, name), expected=expected)
+        for name, (low, high) in NUMBERS.items():
+            _need(_number(getattr(self, name), low, high), name, getattr(self, name), f"a number from {low} to {high}")
+        for name, (low, high) in WHOLE.items():
+            _need(_whole(getattr(self, name), low, high), name, getattr(self, name), f"a whole number, {low} to {high}")
+        for name, value in (("seed", self.seed), ("logprobs", self.logprobs)):
+            high = 2**63 - 1 if name == "seed" else 20
+            _need(value is None or _whole(value, 0, high), name, value, f"None or a whole number, 0 to {high}")
+        _need(
+            self.temperature == 0 or self.temperature >= COLDEST,
+            "temperature",
+            self.temperature,
+            "0 (greedy) or 1e-4 and more",
+        )
+        _need(self.top_p > 0, "top_p", self.top_p, "a number above 0 and at most 1")
+        _need(self.min_p < 1, "min_p", self.min_p, "a number from 0 to below 1")
+        _need(_tuple_of(str, self.stop) and all(self.stop), "stop", self.stop, "a tuple of strings that are not empty")
+        _need(_tuple_of(int, self.stop_token_ids), "stop_token_ids", self.stop_token_ids, "a tuple of token ids")
+        bias = self.logit_bias.items()
+        _need(
+            all(_whole(token, 0, 2**31) and _number(value, -1e4, 1e4) for token, value in bias),
+            "logit_bias",
+            self.logit_bias,
+            "token ids with finite numbers from -10000 to 10000",
+        )
 
     def _check_greedy(self) -> None:
         if self.temperature > 0:
             return
-        idle = [name for name, default in GREEDY_ONLY_DEFAULTS.items() if getattr(self, name) != default]
+        idle = [name for name, default in SAMPLING_ONLY.items() if getattr(self, name) != default]
         if idle:
             raise UsageError(
                 f"Contradictory sampling settings: temperature 0 is greedy, so {' and '.join(idle)} would have "

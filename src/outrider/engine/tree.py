@@ -14,6 +14,8 @@ from torch import Tensor
 
 from outrider.errors import VerificationError
 
+LAW_TOLERANCE = 1e-3  # how far the sum of a law in half precision may be from 1
+
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -58,19 +60,33 @@ class Proposal:
                 )
         if len(set(zip(self.parents, self.tokens, strict=True))) != len(self.tokens):
             raise VerificationError("Proposal has siblings with the same token; merge them into one node.")
-        if self.draft_probs_KV is not None and not self.is_chain:
+        if self.draft_probs_KV is not None:
+            self._check_law(self.draft_probs_KV)
+
+    def _check_law(self, law_KV: Tensor) -> None:
+        if not self.is_chain:
             raise VerificationError(
                 "Proposal is a tree with a draft distribution: only chains can be verified losslessly "
                 "by acceptance ratio; propose a chain, or a tree of deterministic nodes."
             )
-        if self.draft_probs_KV is not None and (
-            self.draft_probs_KV.dim() != 2  # noqa: PLR2004 -- [K, V]
-            or len(self.draft_probs_KV) != len(self.tokens)
-        ):
+        if law_KV.dim() != 2 or len(law_KV) != len(self.tokens):  # noqa: PLR2004 -- [K, V]
             raise VerificationError(
                 f"Proposal has {len(self.tokens)} tokens and a draft distribution of shape "
-                f"{tuple(self.draft_probs_KV.shape)}; expected one law over the vocabulary a token."
+                f"{tuple(law_KV.shape)}; expected one law over the vocabulary a token."
             )
+        if self.tokens and not bool(((law_KV.sum(-1) - 1).abs() < LAW_TOLERANCE).all() & (law_KV >= 0).all()):
+            raise VerificationError(
+                "A draft distribution is no law: expected rows of probabilities that sum to 1; "
+                "give the law the tokens were drawn from, after its own temperature and cuts."
+            )
+
+    @property
+    def depth(self) -> int:
+        """Depth of the deepest node; 0 for an empty proposal."""
+        depths = [0]
+        for parent in self.parents:
+            depths.append(depths[parent] + 1)
+        return max(depths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +189,7 @@ def _stack_probs(proposals: Sequence[Proposal], width: int, device: torch.device
         raise VerificationError(
             "Some proposals of the batch carry a draft distribution and some do not; expected all or none."
         )
-    stacked = torch.zeros(len(proposals), width, given[0].shape[-1], device=device)
+    stacked = torch.zeros(len(proposals), width, given[0].shape[-1], dtype=given[0].dtype, device=device)
     for row, proposal in enumerate(proposals):
         if proposal.tokens and proposal.draft_probs_KV is not None:
             stacked[row, : len(proposal.tokens)] = proposal.draft_probs_KV

@@ -66,6 +66,11 @@ def _accept_by_ratio(tree: DraftTree, row: int, target_NV: Tensor, walk: Walk, *
     uniforms, position = draws
     num_drafts = int(tree.counts_B[row]) - 1
     draft_KV = tree.draft_probs_BKV[row, :num_drafts].to(target_NV.dtype)
+    if draft_KV.shape[-1] != target_NV.shape[-1]:
+        raise VerificationError(
+            f"The draft distribution has {draft_KV.shape[-1]} words and the target {target_NV.shape[-1]}; "
+            "expected the same vocabulary."
+        )
     tokens_K1 = tree.tokens_BN[row, 1 : 1 + num_drafts, None]
     p_K = target_NV[:num_drafts].gather(1, tokens_K1)[:, 0]
     q_K = draft_KV.gather(1, tokens_K1)[:, 0]

@@ -16,7 +16,7 @@ from outrider.engine.cache import Cache
 from outrider.engine.interfaces import TargetOutput, TargetShape
 from outrider.engine.tree import DraftTree
 from outrider.models.config import DecoderConfig
-from outrider.models.linear import Linear, pack
+from outrider.models.linear import DenseLinear, Linear, pack
 from outrider.models.masks import Masks
 from outrider.models.memory import give_back_freed_memory
 from outrider.models.rope import Angles, rotate
@@ -84,8 +84,8 @@ class Decoder:
         self.device = device
         self._dtype = dtype
         self.activations = torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
-        self._embed = embed or self._table(read("model.embed_tokens.weight"))
         self._head = pack(read("model.embed_tokens.weight" if config.tied else "lm_head.weight"), None, dtype, device)
+        self._embed = embed or self._table(read)
         give_back_freed_memory()
         self._norm = self._vector(read("model.norm.weight"))
         self._blocks = []
@@ -143,8 +143,12 @@ class Decoder:
         flat = self._head(hidden.reshape(-1, self.config.hidden_size))
         return flat.float().view(*hidden.shape[:-1], -1)
 
-    def _table(self, weight: Tensor) -> LookUp:
-        table = weight.to(device=self.device, dtype=self._dtype)
+    def _table(self, read: ReadTensor) -> LookUp:
+        """Look rows up in memory: in the head's own weights where they are the table and lie there unpacked."""
+        if self.config.tied and isinstance(self._head, DenseLinear):
+            table = self._head.weight
+        else:
+            table = read("model.embed_tokens.weight").to(device=self.device, dtype=self._dtype)
         return lambda tokens: functional.embedding(tokens, table)
 
     def _normed(self, values: Tensor, weight: Tensor) -> Tensor:

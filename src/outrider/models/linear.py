@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from outrider.errors import UsageError
+
 # Packing chooses its blocking by a row-count hint; from 4 on a row's result no longer depends on the
 # number of rows, and 32 was the fastest hint for 1 to 32 rows on the machine of docs/benchmarks.md.
 PACK_ROWS = 32
@@ -29,11 +31,11 @@ class DenseLinear:
     """Weights as they are: any device, any float type."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._weight, self._bias = weight, bias
+        self.weight, self._bias = weight, bias
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Map [R, in] to [R, out]."""
-        return functional.linear(rows, self._weight, self._bias)
+        return functional.linear(rows, self.weight, self._bias)
 
 
 class PackedLinear:
@@ -72,6 +74,11 @@ def pack(weight: Tensor, bias: Tensor | None, dtype: torch.dtype, device: torch.
         device: where it will run.
     """
     if device.type == "cpu" and dtype == torch.float16:
+        if "fbgemm" not in torch.backends.quantized.supported_engines:
+            raise UsageError(
+                "dtype float16 on this CPU: PyTorch has no packed fp16 layer here (FBGEMM, x86-64); "
+                "use float32 or bfloat16."
+            )
         return Half16Linear(weight.float(), None if bias is None else bias.float())
     weight = weight.to(device=device, dtype=dtype)
     bias = None if bias is None else bias.to(device=device, dtype=dtype)

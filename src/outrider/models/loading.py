@@ -24,6 +24,10 @@ def decoder_config(raw: dict[str, Any]) -> DecoderConfig:
         CheckpointError: a value is missing or impossible.
     """
     name = raw.get("model_type")
+    if not isinstance(name, str):
+        raise CheckpointError(
+            f"Config: expected model_type to be one of {', '.join(sorted(FAMILIES))}; found {name!r}."
+        )
     if name not in FAMILIES:
         raise UnsupportedError(
             f"Model family {name!r} is not supported; expected model_type to be one of {', '.join(sorted(FAMILIES))}."

@@ -20,8 +20,8 @@ class Masks:
         among_BNS = tree.visible_BNN.gather(2, node_BS[:, None].expand(-1, tree.width, -1))
         committed_BS = columns_S < lengths_B[:, None]
         self._visible_BNS = committed_BS[:, None] | (inside_BS[:, None] & among_BNS)
-        positions_BS = torch.where(committed_BS, columns_S, lengths_B[:, None] + tree.depths_BN.gather(1, node_BS))
-        self._behind_BNS = (lengths_B[:, None] + tree.depths_BN)[:, :, None] - positions_BS[:, None]
+        self._positions_BN = lengths_B[:, None] + tree.depths_BN
+        self._positions_BS = torch.where(committed_BS, columns_S, self._positions_BN.gather(1, node_BS))
         self._dtype = dtype
         self._made: dict[int | None, Tensor] = {}
 
@@ -30,7 +30,7 @@ class Masks:
         if window not in self._made:
             visible = self._visible_BNS
             if window is not None:
-                visible = visible & (self._behind_BNS < window)
+                visible = visible & (self._positions_BN[:, :, None] - self._positions_BS[:, None] < window)
             mask = torch.zeros(visible.shape, dtype=self._dtype, device=visible.device)
             self._made[window] = mask.masked_fill_(~visible, float("-inf"))[:, None]
         return self._made[window]

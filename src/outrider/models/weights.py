@@ -46,6 +46,10 @@ def _check(tensor: Tensor, info: TensorInfo, name: str) -> None:
         raise CheckpointError(
             f"{info.file} changed while it was read: {name} had shape {list(info.shape)}, now {list(tensor.shape)}."
         )
+    _check_finite(tensor, info, name)
+
+
+def _check_finite(tensor: Tensor, info: TensorInfo, name: str) -> None:
     # NaN and infinity show in the extremes, which cost no tensor of flags as isfinite would.
     if tensor.numel() and not all(extreme.isfinite() for extreme in tensor.aminmax()):
         raise CheckpointError(f"{info.file} is damaged: {name} holds values that are not finite. Fetch it again.")
@@ -71,6 +75,9 @@ def row_reader(checkpoint: Checkpoint, name: str) -> Callable[[Tensor], Tensor]:
 
     An embedding table is as large as a head and is read a few rows at a time; on a CPU it need not be held.
     The look-up maps ids, int64 of any shape, to rows [..., width] in the stored type (quantised: float32).
+
+    Raises:
+        CheckpointError: as `read_tensor`; for quantised rows not before a damaged one is looked up.
     """
     info = checkpoint.tensors[name]
     if info.offset is None or info.dtype in FLOATS:
@@ -80,7 +87,9 @@ def row_reader(checkpoint: Checkpoint, name: str) -> Callable[[Tensor], Tensor]:
 
     def look_up(ids: Tensor) -> Tensor:
         chosen = rows[ids.flatten().numpy()]
-        return _dequantise(chosen, info.dtype).view(*ids.shape, -1)
+        values = _dequantise(chosen, info.dtype)
+        _check_finite(values, info, name)
+        return values.view(*ids.shape, -1)
 
     return look_up
 
@@ -126,7 +135,7 @@ def _dequantise(rows: NDArray[np.uint8], dtype: str) -> Tensor:
     result = torch.empty(len(rows), len(blocks) // max(len(rows), 1) * block_size)
     values = result.numpy().reshape(-1, block_size)
     step = SLICE_VALUES // block_size
-    with np.errstate(all="ignore"):  # damaged scales overflow here and are refused by _check
+    with np.errstate(all="ignore"):  # damaged scales overflow here and are refused by _check_finite
         for start in range(0, len(blocks), step):
             part = blocks[start : start + step]
             # One long row: the package works on 16 rows at a time, too few to be quick.

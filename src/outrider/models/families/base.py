@@ -1,16 +1,25 @@
 """Reading a Hugging Face config.json: what the families share."""
 
+import sys
 from typing import Any, Literal, cast
 
 from outrider.errors import CheckpointError, UnsupportedError
 from outrider.models.config import DecoderConfig, Rope
 
 ROPE_KINDS = ("default", "linear", "llama3", "yarn")
+ORIGINAL = "original_max_position_embeddings"
 REQUIRED_OPTIONS = {
     "linear": ("factor",),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-    "yarn": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", ORIGINAL),
+    "yarn": ("factor", ORIGINAL),
 }
+OPTIONAL_NUMBERS = {"yarn": ("attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim")}
+# Of all kinds together: configs carry options of other kinds along, which then mean nothing.
+ROPE_OPTIONS = (
+    *("rope_type", "type", "rope_theta", "partial_rotary_factor", "finetuned", "truncate"),
+    *REQUIRED_OPTIONS["llama3"],
+    *OPTIONAL_NUMBERS["yarn"],
+)
 
 
 class RawConfig:
@@ -20,17 +29,18 @@ class RawConfig:
         self.raw = raw
         self.family = str(raw.get("model_type"))
 
-    def integer(self, key: str, default: int | None = None) -> int:
-        """Return a positive whole number.
+    def integer(self, key: str, default: int | None = None, *, least: int = 1) -> int:
+        """Return a whole number of at least ``least``; null counts as the default.
 
         Raises:
             CheckpointError: missing without a default, or something else.
         """
         value = self.raw.get(key)
         value = default if value is None else value
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise CheckpointError(
-                f"Config key {key!r} of family {self.family!r}: expected a whole number of at least 1, found {value!r}."
+                f"Config key {key!r} of family {self.family!r}: expected a whole number of at least {least}, "
+                f"found {value!r}."
             )
         return value
 
@@ -40,8 +50,11 @@ class RawConfig:
         Raises:
             CheckpointError: it is something else.
         """
-        value = self.raw.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        return self._above_0(key, self.raw.get(key, default))
+
+    def _above_0(self, key: str, value: Any) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 < value <= sys.float_info.max:  # JSON as Python reads it knows NaN and Infinity
             raise CheckpointError(
                 f"Config key {key!r} of family {self.family!r}: expected a number above 0, found {value!r}."
             )
@@ -69,7 +82,7 @@ class RawConfig:
         """Return query heads, key/value heads and head size, which must divide.
 
         Raises:
-            CheckpointError: query heads are no multiple of key/value heads.
+            CheckpointError: query heads are no multiple of key/value heads, or a head has no halves to rotate.
         """
         queries = self.integer("num_attention_heads")
         keys = self.integer("num_key_value_heads", queries)
@@ -78,17 +91,20 @@ class RawConfig:
                 f"Config: num_attention_heads={queries} is no multiple of num_key_value_heads={keys}."
             )
         size = self.integer("head_dim", default_head_dim or self.integer("hidden_size") // queries)
+        if size % 2:
+            raise CheckpointError(f"Config: expected an even head_dim, whose halves RoPE rotates; found {size}.")
         return queries, keys, size
 
     def rope(self, default_theta: float = 10000.0) -> Rope:
         """Return the rotary embedding, from ``rope_parameters`` or from ``rope_theta`` and ``rope_scaling``.
 
         Raises:
-            UnsupportedError: a kind whose angles depend on the length of the text, or an unknown one.
-            CheckpointError: an option is missing.
+            UnsupportedError: a kind whose angles depend on the length of the text, an unknown one, or an unknown
+                option.
+            CheckpointError: an option is missing or impossible.
         """
-        options = dict(self.raw.get("rope_parameters") or self.raw.get("rope_scaling") or {})
-        theta = float(options.pop("rope_theta", self.raw.get("rope_theta") or default_theta))
+        options = self._rope_options()
+        self.require("partial_rotary_factor", 1.0, default=1.0)
         kind = options.pop("rope_type", options.pop("type", "default"))
         options.pop("type", None)
         if kind not in ROPE_KINDS:
@@ -96,12 +112,53 @@ class RawConfig:
                 f"RoPE type {kind!r} of family {self.family!r} is not supported; "
                 f"expected one of {', '.join(ROPE_KINDS)}."
             )
-        missing = [key for key in REQUIRED_OPTIONS.get(kind, ()) if options.get(key) is None]
+        theta = self._above_0("rope_theta", options.pop("rope_theta", self.raw.get("rope_theta", default_theta)))
+        if options.get(ORIGINAL) is None and kind == "yarn":
+            options[ORIGINAL] = self.raw.get("max_position_embeddings")
+        self._check_rope(kind, theta, options)
+        return Rope(theta, cast("Literal['default', 'linear', 'llama3', 'yarn']", kind), options)
+
+    def _rope_options(self) -> dict[str, Any]:
+        """Return a copy of the options, all of whose keys are known and apply to all layers and whole heads."""
+        key = "rope_scaling" if self.raw.get("rope_parameters") is None else "rope_parameters"
+        options = self.raw.get(key)
+        if options is None:
+            return {}
+        if not isinstance(options, dict):
+            raise CheckpointError(
+                f"Config key {key!r} of family {self.family!r}: expected an object, found {options!r}."
+            )
+        nested = [name for name, value in options.items() if isinstance(value, dict)]
+        if nested:
+            raise UnsupportedError(
+                f"Config key {key!r} of family {self.family!r} holds settings by layer type ({', '.join(nested)}), "
+                "which are not supported; expected one setting for all layers."
+            )
+        unknown = [name for name in options if name not in ROPE_OPTIONS]
+        if unknown:
+            raise UnsupportedError(
+                f"Config key {key!r} of family {self.family!r} has options that are not supported: "
+                f"{', '.join(unknown)}; expected only {', '.join(ROPE_OPTIONS)}."
+            )
+        RawConfig({**options, "model_type": self.family}).require("partial_rotary_factor", 1.0, default=1.0)
+        return {name: value for name, value in options.items() if name != "partial_rotary_factor"}
+
+    def _check_rope(self, kind: str, theta: float, options: dict[str, Any]) -> None:
+        needed = REQUIRED_OPTIONS.get(kind, ())
+        missing = [key for key in needed if options.get(key) is None]
         if missing:
             raise CheckpointError(f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found.")
-        self.require("partial_rotary_factor", 1.0, default=1.0)
-        options.setdefault("original_max_position_embeddings", self.raw.get("max_position_embeddings"))
-        return Rope(theta, cast("Literal['default', 'linear', 'llama3', 'yarn']", kind), options)
+        for key in (*needed, *OPTIONAL_NUMBERS.get(kind, ())):
+            # A null or zero scale counts as not given, as it does in Transformers.
+            if key in needed or options.get(key):
+                self._above_0(key, options[key])
+        if kind == "llama3" and options["high_freq_factor"] <= options["low_freq_factor"]:
+            raise CheckpointError(
+                f"RoPE type 'llama3': expected high_freq_factor above low_freq_factor, found "
+                f"{options['high_freq_factor']!r} and {options['low_freq_factor']!r}."
+            )
+        if kind == "yarn" and theta == 1:
+            raise CheckpointError("RoPE type 'yarn': expected a rope_theta other than 1, found 1.")
 
     def decoder(
         self,
@@ -160,6 +217,8 @@ class RawConfig:
             sliding = from_layer if size else layers
             kinds = ["full_attention"] * min(sliding, layers)
             kinds += ["sliding_attention"] * (layers - len(kinds))
+        if not isinstance(kinds, list):
+            raise CheckpointError(f"Config: expected layer_types to be a list, one entry a layer; found {kinds!r}.")
         if len(kinds) != layers:
             raise CheckpointError(
                 f"Config: layer_types has {len(kinds)} entries, num_hidden_layers is {layers}; expected one a layer."

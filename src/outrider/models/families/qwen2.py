@@ -8,9 +8,9 @@ from outrider.models.families.base import RawConfig
 
 def sliding_windows(read: RawConfig) -> tuple[int | None, ...]:
     """Windows count only with ``use_sliding_window``, and then from ``max_window_layers`` on."""
-    if not read.flag("use_sliding_window") and "layer_types" not in read.raw:
+    if not read.flag("use_sliding_window") and read.raw.get("layer_types") is None:
         return (None,) * read.integer("num_hidden_layers")
-    return read.windows(from_layer=int(read.raw.get("max_window_layers", 28)))
+    return read.windows(from_layer=read.integer("max_window_layers", 28, least=0))
 
 
 class Qwen2:
