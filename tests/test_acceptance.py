@@ -38,10 +38,6 @@ def test_conditional_rates_divide_by_the_position_before():
     assert BY_HAND.conditional_rates == (0.5, 0.5, 1.0, 1.0)
 
 
-def test_offered_rates_count_only_rounds_that_offered_the_depth():
-    assert BY_HAND.offered_rates == (2 / 3, 1 / 3, 1 / 2, 1 / 2)
-
-
 def test_a_conditional_rate_after_a_position_never_accepted_is_unknown():
     assert Acceptance.from_sequences([[Round(2, 2, 0)]]).conditional_rates == (0.0, None)
 
@@ -92,12 +88,6 @@ def test_conditional_rates_multiply_to_the_position_rates(measured):
     for u, c in zip(measured.position_rates, measured.conditional_rates, strict=True):
         product *= 0.0 if c is None else c
         assert math.isclose(u, product, abs_tol=1e-12)
-
-
-@given(measurements)
-def test_offered_rates_are_at_least_the_position_rates_and_at_most_one(measured):
-    for offered, u in zip(measured.offered_rates, measured.position_rates, strict=True):
-        assert u <= offered <= 1
 
 
 @given(measurements, measurements, measurements)

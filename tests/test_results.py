@@ -112,6 +112,7 @@ def test_a_generation_survives_json():
         acceptance_length=None,
         acceptance_rate=None,
         position_rates=[],
+        conditional_rates=[],
         seconds=0.1,
         tokens_per_second=10.0,
         model="m",

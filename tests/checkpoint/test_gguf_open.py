@@ -85,7 +85,6 @@ def test_tensors_carry_hugging_face_names_shapes_and_stored_sizes(tmp_path):
     down = checkpoint.tensors[f"{block}mlp.down_proj.weight"]
     assert (down.shape, down.dtype) == ((HIDDEN, INNER), "Q4_0")
     assert down.nbytes == HIDDEN * INNER // 32 * 18
-    assert checkpoint.nbytes == sum(info.nbytes for info in checkpoint.tensors.values())
 
 
 def test_an_unknown_tensor_keeps_its_name(tmp_path):
@@ -130,7 +129,7 @@ def test_a_missing_file_is_said(tmp_path):
     assert "No such file" in refused(tmp_path / "absent.gguf")
 
 
-@pytest.mark.parametrize("content", [b"", b"GG", b"PK\x03\x04 something else"])
+@pytest.mark.parametrize("content", [b"PK", b"GGML", b"PK\x03\x04 something else"])
 def test_a_file_without_the_magic_is_said(tmp_path, content):
     path = tmp_path / "m.gguf"
     path.write_bytes(content)
@@ -156,7 +155,7 @@ def test_a_file_cut_anywhere_in_its_header_is_truncated(tmp_path):
     whole = write(tmp_path / "whole.gguf").read_bytes()
     header_end = whole.index(b"blk.0.ffn_down.weight")
     path = tmp_path / "m.gguf"
-    for size in range(8, header_end, 7):
+    for size in (*range(8), *range(8, header_end, 7)):
         path.write_bytes(whole[:size])
         assert "truncated" in refused(path)
 

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from outrider.checkpoint import open_checkpoint
 from outrider.checkpoint.gguf_names import FLOAT_TYPES, K_TYPES, LEGACY_TYPES
 from outrider.errors import CheckpointError, UnsupportedError
-from outrider.models.weights import read_tensor
+from outrider.models.weights import read_tensor, row_reader
 
 DOWN = "model.layers.0.mlp.down_proj.weight"
 
@@ -102,6 +102,19 @@ def test_values_that_are_not_finite_are_damage(tmp_path, kind):
     path.write_bytes(data)
     with pytest.raises(CheckpointError, match="not finite"):
         read_tensor(checkpoint, DOWN)
+
+
+def test_a_damaged_row_is_refused_when_it_is_looked_up(tmp_path):
+    path = write(tmp_path / "m.gguf", kind="Q4_0")
+    checkpoint = open_checkpoint(source_of(path))
+    data = bytearray(path.read_bytes())
+    info = checkpoint.tensors[DOWN]
+    data[info.offset : info.offset + 2] = np.float16(np.inf).tobytes()
+    path.write_bytes(data)
+    look_up = row_reader(checkpoint, DOWN)
+    assert look_up(torch.tensor([1])).isfinite().all()
+    with pytest.raises(CheckpointError, match="not finite"):
+        look_up(torch.tensor([1, 0]))
 
 
 def test_a_file_cut_short_after_it_was_opened_is_said(tmp_path):

@@ -111,6 +111,18 @@ def test_a_bad_row_is_named_by_its_line(run, tiny, tmp_path, line, part):
     assert part in error
 
 
+def test_a_bad_row_beyond_the_limit_does_not_matter(run, tiny, tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"prompt": "fine"}\nnot json\n')
+    words = ("compare", tiny, "first", "--prompts", path, "--max-tokens", 2, "--json")
+    assert "line 2" in run(*words, "--limit", 3).check_one_line_error()
+    assert [run(*words, "--limit", limit).code for limit in (1, 2)] == [0, 0]
+
+
+def test_a_limit_of_no_prompts_is_refused(run, tiny):
+    assert "--limit" in run("compare", tiny, "first", "--limit", 0).check_one_line_error()
+
+
 def test_rows_keep_their_category(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"prompt": "p", "category": "rag"}\n{"turns": ["t"]}\n')

@@ -64,6 +64,8 @@ def test_json_is_the_record_and_nothing_else(run, tiny):
     assert record.rounds == sum(token.source == "target" for token in record.tokens)
     assert all(len(token.top_logprobs or ()) == 2 for token in record.tokens)
     assert record.sampling["max_tokens"] == 24
+    assert record.position_rates[0] == record.conditional_rates[0] > 0
+    assert len(record.conditional_rates) == len(record.position_rates)
 
 
 def test_every_sampling_option_reaches_the_settings(run, tiny):

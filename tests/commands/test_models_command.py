@@ -11,6 +11,7 @@ from tiny_model import write_tiny_model
 from outrider.checkpoint import package
 from outrider.checkpoint.known import KNOWN
 from outrider.commands.models import size_text
+from outrider.commands.opening import is_here
 
 
 def test_show_tells_the_shape_and_that_tensors_agree(run, tiny):
@@ -62,6 +63,40 @@ def test_list_names_the_known_models_here_or_not(run, monkeypatch, tmp_path):
     assert [(m["name"], m["cached"], m["path"]) for m in here] == [("smollm2-135m", True, str(copy))]
     assert here[0]["size_bytes"] == KNOWN["smollm2-135m"].package.size
     assert "smollm2-135m" in run("models", "list").out
+
+
+def test_a_known_model_in_the_hubs_cache_counts_as_here(run, tmp_path):
+    assert not is_here("smollm2-135m")
+    repo = tmp_path / "hub-cache" / f"models--{KNOWN['smollm2-135m'].hub.replace('/', '--')}"
+    snapshot = repo / "snapshots" / ("a" * 40)
+    snapshot.mkdir(parents=True)
+    (snapshot / "config.json").write_text("{}")
+    assert is_here("smollm2-135m")
+    listed = json.loads(run("models", "list", "--json").out)["models"]
+    assert [(m["name"], m["known"], m["cached"], m["path"]) for m in listed] == [
+        ("smollm2-135m", True, True, str(snapshot)),
+        (KNOWN["smollm2-135m"].hub, False, True, str(snapshot)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("tokenizers", ["models", "show", "MODEL"]),
+        ("tokenizers", ["generate", "MODEL", "hi"]),
+        ("torch", ["generate", "MODEL", "hi"]),
+        ("torch", ["compare", "MODEL", "hi"]),
+        ("jinja2", ["generate", "MODEL", "hi", "--chat"]),
+    ],
+)
+def test_a_package_that_is_missing_is_one_line_that_names_the_extra(tiny, package, words):
+    words = [str(tiny) if word == "MODEL" else word for word in words]
+    code = f"import sys; sys.modules[{package!r}] = None; from outrider.cli import run; sys.exit(run({words!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: This command needs the package {package}, which is not installed: pip install 'outrider[engine]'.\n"
+    )
 
 
 def test_pull_prints_where_the_model_is(run, tiny):

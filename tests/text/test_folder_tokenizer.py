@@ -67,7 +67,6 @@ def test_the_older_special_tokens_map_is_read_where_the_config_is_silent(folder)
     write(folder, "tokenizer_config.json", {"eos_token": "<end>"})
     tokenizer = load(folder)
     assert (tokenizer.bos_token, tokenizer.eos_token) == ("<tool>", "<end>")
-    assert tokenizer.bos_id == tokenizer.token_id("<tool>")
 
 
 def test_tokens_of_the_config_are_added_and_its_flags_win(folder):

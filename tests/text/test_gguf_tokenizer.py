@@ -68,8 +68,7 @@ def test_special_tokens_and_template_come_from_the_file():
     tokenizer = load(metadata)
     assert tokenizer.chat_template == "{{ messages }}"
     assert (tokenizer.bos_token, tokenizer.eos_token) == ("<|im_start|>", "<|im_end|>")
-    assert tokenizer.bos_id == 1
-    assert load(changed(bos_token_id=None)).bos_id is None
+    assert load(changed(bos_token_id=None)).bos_token is None
     assert load(changed()).chat_template is None
 
 

@@ -70,11 +70,6 @@ class Tokenizer:
         """Number of tokens, added ones included; a model's padded head may be larger."""
         return self._backend.get_vocab_size(with_added_tokens=True)
 
-    @property
-    def bos_id(self) -> int | None:
-        """Id of the token that begins a text, where the model has one."""
-        return None if self.bos_token is None else self.token_id(self.bos_token)
-
     def encode(self, text: str, *, add_special: bool) -> list[int]:
         """Return the ids of ``text``; special tokens written out in it are recognised.
 

@@ -149,9 +149,10 @@ class RawConfig:
         if missing:
             raise CheckpointError(f"RoPE type {kind!r} needs {', '.join(missing)} in the config; not found.")
         for key in (*needed, *OPTIONAL_NUMBERS.get(kind, ())):
-            # A null or zero scale counts as not given, as it does in Transformers.
-            if key in needed or options.get(key):
-                self._above_0(key, options[key])
+            value = options.get(key)
+            # As in Transformers, null counts as not given, and so does 0 for the two mscales.
+            if value is not None and not (key.startswith("mscale") and value == 0):
+                self._above_0(key, value)
         if kind == "llama3" and options["high_freq_factor"] <= options["low_freq_factor"]:
             raise CheckpointError(
                 f"RoPE type 'llama3': expected high_freq_factor above low_freq_factor, found "
