@@ -81,9 +81,7 @@ def _device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         device = torch.device("meta")
     if device.type not in {"cpu", "cuda"}:
-        raise UsageError(
-            f"Device {name!r} is not usable here; expected cpu, or cuda where PyTorch sees a GPU."
-        )
+        raise UsageError(f"Device {name!r} is not usable here; expected cpu, or cuda where PyTorch sees a GPU.")
     return device
 
 
