@@ -143,7 +143,12 @@ def test_ctrl_c_ends_the_text_with_a_summary_of_what_came(run, tiny, monkeypatch
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr("outrider.commands.generate.shower", lambda: show)
-    seen = run("generate", tiny, "abc", *FAST)
+    # A shell that starts us in the background has us ignore Ctrl-C; here it is to be heard.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        seen = run("generate", tiny, "abc", *FAST)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert seen.code == 130
     assert "5 tokens in" in seen.err
     assert "ended by cancelled" in seen.err
