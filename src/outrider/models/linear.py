@@ -1,8 +1,8 @@
 """Linear layers, packed for the device they run on.
 
 On a CPU the plain layer wastes most of the memory bandwidth when a pass has few rows, which is all that
-speculative decoding does: SmolLM2 takes 147 ms for 8 rows through ``F.linear`` and 60 through oneDNN's packed
-weights. With AVX2 packed fp32 rows are also the same to the last bit whatever their number (docs/exactness.md).
+speculative decoding does: oneDNN's packed weights take half its time for 8 rows (docs/benchmarks.md). With AVX2,
+packed fp32 rows are also the same to the last bit whatever their number (docs/exactness.md).
 """
 
 import platform
