@@ -59,8 +59,3 @@ class Cache:
         target_BP = lengths_B[:, None] + torch.arange(path_BP.shape[1], device=lengths_B.device)
         moved = self._kv_L2SGMD[:, :, slots_B1, :, source_BP]
         self._kv_L2SGMD[:, :, slots_B1, :, target_BP] = moved
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the whole cache if every row is touched."""
-        return self._kv_L2SGMD.nbytes
