@@ -9,12 +9,12 @@ from outrider.bench.arm import Generate, serve
 from outrider.bench.protocol import Answer, Request
 from outrider.runner import load as load_outrider
 
-MAX_LEN = 1536  # the longest prompt and output of the workloads; the cache takes its memory at once
+STEP = 256  # the cache takes its memory at once and, as on the command line, is as long as the requests need
 
 
 def load(name: str, drafter: str, dtype: str) -> tuple[dict[str, str], Generate]:
     """Load the target with its drafter."""
-    runner = load_outrider(name, drafter=drafter, dtype=dtype, max_len=MAX_LEN)
+    runner = load_outrider(name, drafter=drafter, dtype=dtype, max_len=STEP)
     about = {
         "engine": "outrider",
         "version": outrider.__version__,
@@ -24,6 +24,10 @@ def load(name: str, drafter: str, dtype: str) -> tuple[dict[str, str], Generate]
     }
 
     def generate(request: Request) -> Answer:
+        nonlocal runner
+        needed = len(request.prompt_ids) + request.max_tokens
+        if needed > runner.max_len:
+            runner = runner.resized(-(-needed // STEP) * STEP)
         found = runner.generate(request.prompt_ids, max_tokens=request.max_tokens, ignore_eos=True)
         return Answer(
             tokens=list(found.tokens),

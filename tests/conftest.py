@@ -55,6 +55,25 @@ def clean_environment(request, monkeypatch):
         monkeypatch.delenv(name.upper(), raising=False)
 
 
+@pytest.fixture
+def own_caches(request, monkeypatch, tmp_path):
+    """Neither the user's caches nor a hub, save for tests marked ``model``."""
+    if request.node.get_closest_marker("model"):
+        return
+    import huggingface_hub
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError
+
+    monkeypatch.setenv("OUTRIDER_CACHE", str(tmp_path / "outrider-cache"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    connect_error = HfHubHTTPError.__bases__[0]
+
+    def refuse(*args, **kwargs):
+        raise connect_error("no route")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", refuse)
+
+
 @pytest.fixture(scope="session")
 def real_model():
     """A runner of smollm2-135m with plain decoding; ``with_drafter`` gives the others."""

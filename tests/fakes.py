@@ -18,6 +18,9 @@ class Free(Costs):
     def of(self, width: int, rows: int = 1) -> float:
         return 1.0
 
+    def knows(self, width: int) -> bool:
+        return True
+
 
 class FakeDrafter:
     """Keeps the text of each slot; a subclass guesses from it."""
@@ -25,6 +28,7 @@ class FakeDrafter:
     name = "fake"
     max_nodes = 12
     taps: tuple[int, ...] = ()
+    draws = False
 
     def __init__(self, seed: int = 0) -> None:
         self.texts: dict[int, list[int]] = {}

@@ -1,5 +1,6 @@
 """The Python API on a tiny model: texts, streams side by side, endings, what stays behind."""
 
+import fakes
 import pytest
 from tiny_model import EOS, write_tiny_model
 
@@ -65,6 +66,55 @@ def test_a_stream_that_is_closed_leaves_nothing_behind(runner):
     next(stream)
     stream.close()
     assert not runner.engine.busy
+
+
+def test_a_stream_that_was_read_to_its_end_gives_the_whole_completion(runner):
+    stream = runner.stream("the ", max_tokens=30, ignore_eos=True)
+    pieces = tuple(stream)
+    found, wanted = stream.completion(), free_text(runner)
+    assert (found.pieces, found.text, found.finish_reason) == (pieces, wanted.text, "length")
+    assert found.accepted_by_depth == ()
+
+
+def test_a_stream_that_was_left_gives_what_was_read_and_then_no_more(runner):
+    drafted = runner.with_drafter("ngram", costs=fakes.Free(learn=False))
+    stream = drafted.stream("the the the the ", max_tokens=30, ignore_eos=True)
+    read = [next(stream)]
+    while not read[-1].depth:  # stop inside an accepted path: its rest has come, and was not read
+        read.append(next(stream))
+    found = stream.completion()
+    assert (found.pieces, found.finish_reason) == (tuple(read), "cancelled")
+    assert found.accepted_by_depth == (1,)
+    assert list(stream) == []
+    assert not drafted.engine.busy
+
+
+def test_a_stream_that_is_forgotten_leaves_nothing_behind(runner):
+    for _piece in runner.stream("the ", max_tokens=30, ignore_eos=True):
+        break
+    assert not runner.engine.busy
+
+
+def test_a_stream_in_which_something_fails_leaves_nothing_behind(runner, monkeypatch):
+    stream = runner.stream("the ", max_tokens=30, ignore_eos=True)
+    next(stream)
+
+    def fail():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.engine, "step", fail)
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    assert not runner.engine.busy
+    assert stream.completion().finish_reason == "cancelled"
+
+
+def test_a_runner_of_another_length_keeps_its_models_and_its_drafter(runner):
+    other = runner.with_drafter("ngram").resized(40)
+    assert (other.max_len, other.drafter.name, other.target) == (40, "ngram", runner.target)
+    assert len(free_text(other, "a", max_tokens=39).tokens) == 39
+    with pytest.raises(UsageError, match="the context holds 40"):
+        free_text(other, "a", max_tokens=40)
 
 
 def test_a_batch_with_a_prompt_that_does_not_fit_leaves_nothing_behind(runner):

@@ -15,15 +15,17 @@ from typer.main import get_command
 
 from outrider import __version__
 from outrider.commands import options as o
+from outrider.commands.groups import spread
 from outrider.errors import OutriderError
+from outrider.registry import DRAFTERS
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 ENGINE_PACKAGES = ("jinja2", "tokenizers", "torch")  # of the extra "engine"
 EXIT_CODES = (
-    "Exit codes: 0 fine; 1 compare found a real difference between texts; 2 bad input, said in "
-    "one line; 130 interrupted."
+    "Exit codes: 0 fine; 1 compare found a real difference between texts, or repair found that nothing works; 2 bad "
+    "input, said in one line; 130 interrupted."
 )
 # Plain help: drawing boxes would double the time that --help takes.
 _PLAIN = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -56,6 +58,7 @@ def outrider(
 
 
 @app.command()
+@spread
 def generate(
     model: o.Model,
     prompt: Annotated[str | None, typer.Argument(help="The text to continue; - reads it from standard input.")] = None,
@@ -63,65 +66,38 @@ def generate(
     file: Annotated[Path | None, typer.Option("--file", help="Read the prompt from here.")] = None,
     chat: Annotated[bool, typer.Option("--chat", help="The prompt is the user's turn of a conversation.")] = False,
     system: Annotated[str | None, typer.Option("--system", help="System turn; with --chat.")] = None,
-    drafter: Annotated[str, typer.Option("--drafter", help="What proposes: none, ngram.")] = "none",
-    dtype: o.DtypeOption = o.Dtype.auto,
-    device: o.Device = "auto",
+    drafter: Annotated[str, typer.Option("--drafter", help=f"What proposes: {', '.join(DRAFTERS)}.")] = "none",
+    drafting: o.Drafting,
+    loading: o.Loading,
     load: Annotated[o.Load, typer.Option("--load", help="dummy: random weights, for shapes and speed.")] = o.Load.real,
     max_len: o.MaxLen = None,
-    max_tokens: o.MaxTokens = 256,
-    temperature: o.Temperature = 0.0,
-    top_k: o.TopK = 0,
-    top_p: o.TopP = 1.0,
-    min_p: o.MinP = 0.0,
-    repetition_penalty: o.RepetitionPenalty = 1.0,
-    presence_penalty: o.PresencePenalty = 0.0,
-    frequency_penalty: o.FrequencyPenalty = 0.0,
-    logit_bias: o.LogitBias = None,
-    seed: o.Seed = None,
-    stop: o.Stop = None,
-    stop_token_id: o.StopTokenId = None,
+    sampling: o.Sampling,
     logprobs: Annotated[
         int | None, typer.Option("--logprobs", help="With --json: report this many alternatives.")
     ] = None,
-    ignore_eos: o.IgnoreEos = False,
+    trace: o.Trace = None,
     as_json: o.Json = False,
 ) -> None:
     """Continue a prompt, as it comes; accepted draft tokens are in colour."""
     from outrider.commands import generate as command
 
-    params = o.sampling_params(
-        max_tokens=max_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty,
-        logit_bias=logit_bias,
-        seed=seed,
-        stop=stop,
-        stop_token_id=stop_token_id,
-        logprobs=logprobs,
-        ignore_eos=ignore_eos,
-    )
+    source = command.Source(argument=prompt, file=file, chat=chat, system=system)
     request = command.Request(
         model=model,
-        prompt=prompt,
-        file=file,
-        chat=chat,
-        system=system,
+        source=source,
         drafter=drafter,
-        dtype=dtype.value,
-        device=device,
+        drafting=drafting,
+        loading=loading,
         weights=load.value,
         max_len=max_len,
+        trace=trace,
         as_json=as_json,
     )
-    raise typer.Exit(command.run(request, params))
+    raise typer.Exit(command.run(request, sampling.params(logprobs=logprobs)))
 
 
 @app.command()
+@spread
 def compare(
     model: o.Model,
     prompts: Annotated[list[str] | None, typer.Argument(help="Prompts, beside those of --prompts.")] = None,
@@ -136,41 +112,15 @@ def compare(
         bool | None,
         typer.Option("--chat/--no-chat", help="As a conversation; default: if there is a template."),
     ] = None,
-    dtype: o.DtypeOption = o.Dtype.auto,
-    device: o.Device = "auto",
-    max_tokens: o.MaxTokens = 128,
-    temperature: o.Temperature = 0.0,
-    top_k: o.TopK = 0,
-    top_p: o.TopP = 1.0,
-    min_p: o.MinP = 0.0,
-    repetition_penalty: o.RepetitionPenalty = 1.0,
-    presence_penalty: o.PresencePenalty = 0.0,
-    frequency_penalty: o.FrequencyPenalty = 0.0,
-    logit_bias: o.LogitBias = None,
-    seed: o.Seed = None,
-    stop: o.Stop = None,
-    stop_token_id: o.StopTokenId = None,
-    ignore_eos: o.IgnoreEos = False,
+    drafting: o.Drafting,
+    loading: o.Loading,
+    sampling: o.Sampling = o.Sampling(max_tokens=128),
+    trace: o.Trace = None,
     as_json: o.Json = False,
 ) -> None:
     """Decode prompts with and without drafters: speed, acceptance, and whether texts are equal."""
     from outrider.commands import compare as command
 
-    params = o.sampling_params(
-        max_tokens=max_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty,
-        logit_bias=logit_bias,
-        seed=seed,
-        stop=stop,
-        stop_token_id=stop_token_id,
-        ignore_eos=ignore_eos,
-    )
     request = command.Request(
         model=model,
         prompts=prompts or (),
@@ -178,11 +128,72 @@ def compare(
         limit=limit,
         drafters=drafter,
         chat=chat,
-        dtype=dtype.value,
-        device=device,
+        drafting=drafting,
+        loading=loading,
+        trace=trace,
         as_json=as_json,
     )
-    raise typer.Exit(command.run(request, params))
+    raise typer.Exit(command.run(request, sampling.params()))
+
+
+@app.command()
+def trace(
+    file: Annotated[Path, typer.Argument(help="Written by generate or compare with --trace.", show_default=False)],
+    *,
+    number: Annotated[
+        int | None, typer.Option("--round", metavar="N", min=1, help="Draw the tree of this round, from 1.")
+    ] = None,
+    prompt: Annotated[
+        int | None, typer.Option("--prompt", metavar="N", min=1, help="Of this prompt alone, from 1.")
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Show what a trace holds: acceptance by depth, how well probabilities were foreseen, a drawn tree."""
+    from outrider.commands import trace as command
+
+    command.run(command.Request(file=file, round=number, prompt=prompt, as_json=as_json))
+
+
+@app.command()
+@spread
+def repair(
+    drafter: Annotated[str, typer.Argument(help="A folder of safetensors, or owner/name on the hub.")],
+    *,
+    target: Annotated[str, typer.Option("--target", metavar="MODEL", help="The model it drafts for.")],
+    file: Annotated[
+        Path | None,
+        typer.Option("--prompts", help="JSONL, as for compare; a few built-in prompts if left out."),
+    ] = None,
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Of each text that is compared with.")] = 128,
+    mask_token: Annotated[
+        list[int] | None,
+        typer.Option("--mask-token", metavar="ID", help="Try this one too; repeatable.", show_default=False),
+    ] = None,
+    window: Annotated[
+        list[int] | None,
+        typer.Option("--window", metavar="N", help="Try this sliding window too; repeatable.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write here instead of config.repaired.json beside the weights.")
+    ] = None,
+    loading: o.Loading,
+    as_json: o.Json = False,
+) -> None:
+    """Find a drafter's config by experiment, and say which keys were measured."""
+    from outrider.commands import repair as command
+
+    request = command.Request(
+        drafter=drafter,
+        target=target,
+        file=file,
+        max_tokens=max_tokens,
+        mask_tokens=mask_token or (),
+        windows=window or (),
+        out=out,
+        loading=loading,
+        as_json=as_json,
+    )
+    raise typer.Exit(command.run(request))
 
 
 @app.command()

@@ -1,7 +1,8 @@
 """The same prompts with several drafters, side by side in one run, plain decoding first.
 
 Who goes first is rotated from prompt to prompt, so that a machine that warms up or slows down favours
-nobody. A text that differs from the plain one is examined (``outrider.differences``), never passed over.
+nobody. A text that differs from the plain one is examined (``outrider.differences``), never passed over; only where
+tokens are drawn from a drafter's own law are texts not compared, because the same law then gives other texts.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from outrider.acceptance import Acceptance
 from outrider.bench.timing import Work, speed, speed_ratio
 from outrider.differences import Difference, examine
+from outrider.engine.tracing import Recorder
 from outrider.errors import UsageError
 from outrider.provenance import Provenance, provenance
 from outrider.results import Comparison, MethodResult
@@ -24,6 +26,7 @@ PLAIN = "none"
 WARM_UP_TOKENS = 8
 
 Progress = Callable[[str, int], None]
+Trace = Callable[[str, int], Recorder]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ def compare(
     params: "SamplingParams",
     *,
     progress: Progress | None = None,
+    trace: Trace | None = None,
 ) -> Compared:
     """Decode every prompt with every drafter.
 
@@ -62,30 +66,40 @@ def compare(
         drafters: names; ``none`` is added in front.
         params: the same for all; drawn tokens need a seed.
         progress: is told the drafter and the prompt's index before each text.
+        trace: gives for a drafter and a prompt's index who is told of the rounds; the warm-up is not told.
 
     Raises:
         UsageError: no prompt, or a temperature without a seed.
     """
-    _check(prompts, params)
+    check_seed(params)
+    if not prompts:
+        raise UsageError("A comparison needs at least one prompt.")
     names = [PLAIN, *(name for name in dict.fromkeys(drafters) if name != PLAIN)]
     runners = {name: runner.with_drafter(name) for name in names}
     _warm_up(runners, prompts[0], params)
-    completions = _run(runners, prompts, params, progress)
+    completions = _run(runners, prompts, params, progress, trace)
+    drawn = set() if params.greedy else {name for name in names if runners[name].drafter.draws}
     differences = tuple(
-        found for name in names[1:] for found in _differences(runner, name, prompts, completions, params)
+        found
+        for name in names[1:]
+        if name not in drawn
+        for found in _differences(runner, name, prompts, completions, params)
     )
-    methods = [_method(name, completions, differences) for name in names]
+    methods = [_method(name, completions, differences, comparable=name not in drawn) for name in names]
     record = Comparison(methods=methods, provenance=_provenance(params.seed))
     return Compared(record, completions, differences)
 
 
-def _check(prompts: Sequence[Sequence[int]], params: "SamplingParams") -> None:
-    if not prompts:
-        raise UsageError("A comparison needs at least one prompt.")
+def check_seed(params: "SamplingParams") -> None:
+    """Refuse draws that cannot be repeated.
+
+    Raises:
+        UsageError: a temperature without a seed.
+    """
     if not params.greedy and params.seed is None:
         raise UsageError(
-            "A comparison at a temperature above 0 needs a seed: without one every text is another "
-            "draw, and equal texts cannot be expected."
+            "A comparison at a temperature above 0 needs a seed (--seed): without one every text is another draw, and "
+            "equal texts cannot be expected."
         )
 
 
@@ -101,6 +115,7 @@ def _run(
     prompts: Sequence[Sequence[int]],
     params: "SamplingParams",
     progress: Progress | None,
+    trace: Trace | None,
 ) -> "dict[str, list[Completion]]":
     names = list(runners)
     completions: dict[str, list[Completion]] = {name: [] for name in names}
@@ -109,6 +124,8 @@ def _run(
         for name in names[turn:] + names[:turn]:
             if progress is not None:
                 progress(name, index)
+            if trace is not None:
+                runners[name].engine.recorder = trace(name, index)
             completions[name].append(runners[name].generate(prompt, params))
     return completions
 
@@ -138,7 +155,9 @@ def _differences(
     return found
 
 
-def _method(name: str, completions: "dict[str, list[Completion]]", differences: Sequence[Difference]) -> MethodResult:
+def _method(
+    name: str, completions: "dict[str, list[Completion]]", differences: Sequence[Difference], *, comparable: bool
+) -> MethodResult:
     texts = completions[name]
     own = [found for found in differences if found.drafter == name]
     acceptance = Acceptance.from_sequences([text.rounds for text in texts])
@@ -153,7 +172,7 @@ def _method(name: str, completions: "dict[str, list[Completion]]", differences: 
         ratio=ratio.value,
         ratio_low=ratio.low,
         ratio_high=ratio.high,
-        texts_equal=not own,
+        texts_equal=not own if comparable else None,
         near_ties=[found.as_near_tie() for found in own if found.near_tie],
     )
 

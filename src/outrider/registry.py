@@ -17,6 +17,8 @@ FAMILIES = {
 DRAFTERS = {
     "none": "outrider.drafters.none:NoDrafter",
     "ngram": "outrider.drafters.ngram:NgramDrafter",
+    "dflash": "outrider.drafters.dflash:DFlashDrafter",
+    "ddtree": "outrider.drafters.ddtree:DDTreeDrafter",
 }
 
 

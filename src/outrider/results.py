@@ -33,7 +33,10 @@ class NearTie(Record):
 
 
 class MethodResult(Record):
-    """One way of decoding in a comparison; ratios are speeds over plain decoding's."""
+    """One way of decoding in a comparison; ratios are speeds over plain decoding's.
+
+    ``texts_equal`` is None where texts cannot be compared: the drafter drew tokens from a law of its own.
+    """
 
     drafter: str
     tokens: NonNegativeInt
@@ -44,7 +47,7 @@ class MethodResult(Record):
     ratio: float
     ratio_low: float
     ratio_high: float
-    texts_equal: bool
+    texts_equal: bool | None
     near_ties: list[NearTie]
 
 
@@ -65,11 +68,12 @@ class TopLogprob(Record):
 
 
 class TokenResult(Record):
-    """One token, and who decided it: a draft that was accepted, or the target alone."""
+    """One token, and who decided it: a draft that was accepted, at some depth of its tree, or the target alone."""
 
     id: int
     text: str
     source: Literal["draft", "target"]
+    depth: NonNegativeInt = Field(0, description="In the draft tree; 0 where the target decided.")
     logprob: float | None = None
     top_logprobs: list[TopLogprob] | None = None
 

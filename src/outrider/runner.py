@@ -3,23 +3,29 @@
 The one place that joins files, text, target, drafter and engine.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 
 from outrider.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from outrider.checkpoint.source import resolve as find
+from outrider.drafters.options import DraftOptions
+from outrider.drafters.setting import Setting
 from outrider.engine.engine import Engine
 from outrider.engine.interfaces import Drafter
 from outrider.engine.params import SamplingParams
 from outrider.errors import UsageError
 from outrider.models.decoder import Decoder
+from outrider.models.dflash.formats import read_drafter
+from outrider.models.dflash.loading import load_dflash
+from outrider.models.dflash.network import DFlash
 from outrider.models.loading import load_decoder
 from outrider.registry import DRAFTERS, resolve
 from outrider.text.tokenizer import Tokenizer, load_tokenizer
-from outrider.transcript import Completion, Piece, Transcript
+from outrider.transcript import Completion, Stream, Transcript
 
 if TYPE_CHECKING:
     from outrider.engine.costs import Costs
@@ -37,6 +43,8 @@ def load(
     model: str,
     *,
     drafter: str = "none",
+    draft_model: str | None = None,
+    draft: DraftOptions = DraftOptions(),  # noqa: B008 -- frozen
     dtype: str = "auto",
     device: str = "auto",
     slots: int = 1,
@@ -49,7 +57,9 @@ def load(
     Args:
         model: a folder, a GGUF file, a name this version knows (``smollm2-135m``) or ``owner/name`` on the hub.
         drafter: a name of the table of drafters; see ``docs/drafters.md``.
-        dtype: of the weights: float32, float16 (on a CPU with fp32 sums), bfloat16; auto is float32 on a CPU
+        draft_model: of drafters that have weights: a folder, a GGUF file or ``owner/name`` on the hub.
+        draft: settings of drafting.
+        dtype: of the weights, the draft model's too: float32, float16 (on a CPU with fp32 sums), bfloat16; auto is float32 on a CPU
             and bfloat16 on a GPU.
         device: cpu, cuda, ...; auto takes a GPU if there is one.
         slots: sequences that run at once.
@@ -60,7 +70,7 @@ def load(
     Raises:
         OutriderError: with what was expected, what was found, where, and what to do.
     """
-    chosen_drafter = resolve("drafter", DRAFTERS, drafter)()
+    resolve("drafter", DRAFTERS, drafter)  # an unknown name is said before anything is loaded
     place = _device(device)
     kind = _dtype(dtype, place)
     for name, value in (("slots", slots), ("max_len", MAX_LEN if max_len is None else max_len)):
@@ -68,8 +78,27 @@ def load(
             raise UsageError(f"{name}={value}: expected a whole number of at least 1.")
     checkpoint = open_checkpoint(find(model, report=report), weights=weights == "real")
     target = load_decoder(checkpoint, dtype=kind, device=place, dummy=weights == "dummy")
+    loaded = Loaded(
+        checkpoint,
+        target,
+        load_tokenizer(checkpoint),
+        None if draft_model is None else _load_network(draft_model, target, draft, weights=weights, report=report),
+        draft,
+    )
     longest = min(max_len or MAX_LEN, target.shape.max_positions)
-    return Runner(checkpoint, target, load_tokenizer(checkpoint), chosen_drafter, slots=slots, max_len=longest)
+    return Runner(loaded, drafter, slots=slots, max_len=longest)
+
+
+def _load_network(
+    draft_model: str,
+    target: Decoder,
+    draft: DraftOptions,
+    *,
+    weights: Literal["real", "dummy"],
+    report: Callable[[str], None],
+) -> DFlash:
+    drafter = read_drafter(find(draft_model, report=report), allow=draft.allow)
+    return load_dflash(drafter, target, dummy=weights == "dummy")
 
 
 def _device(name: str) -> torch.device:
@@ -79,10 +108,14 @@ def _device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError):
-        device = torch.device("meta")
+        raise _unusable(name) from None
     if device.type not in {"cpu", "cuda"}:
-        raise UsageError(f"Device {name!r} is not usable here; expected cpu, or cuda where PyTorch sees a GPU.")
+        raise _unusable(name)
     return device
+
+
+def _unusable(device: str) -> UsageError:
+    return UsageError(f"Device {device!r} is not usable here; expected cpu, or cuda where PyTorch sees a GPU.")
 
 
 def _dtype(name: str, device: torch.device) -> torch.dtype:
@@ -93,46 +126,55 @@ def _dtype(name: str, device: torch.device) -> torch.dtype:
     return DTYPES[name]
 
 
-class Runner:
-    """A loaded model: text in, text out.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What takes long to load and is shared by the runners over it.
 
     Attributes:
         checkpoint: the model's headers and where they came from.
-        target, tokenizer, drafter: the parts.
+        network: the draft model, if there is one.
+        draft: settings of drafting.
+    """
+
+    checkpoint: Checkpoint
+    target: Decoder
+    tokenizer: Tokenizer
+    network: DFlash | None
+    draft: DraftOptions
+
+
+class Runner:
+    """A loaded model: text in, text out.
+
+    Args:
+        loaded: target, tokenizer, draft model.
+        drafter: a name of the table of drafters.
+        slots: sequences at once.
+        max_len: longest sequence.
+        costs: what passes cost; learnt anew if not given.
     """
 
     def __init__(
-        self,
-        checkpoint: Checkpoint,
-        target: Decoder,
-        tokenizer: Tokenizer,
-        drafter: Drafter,
-        *,
-        slots: int,
-        max_len: int,
-        costs: "Costs | None" = None,
+        self, loaded: Loaded, drafter: str, *, slots: int, max_len: int, costs: "Costs | None" = None
     ) -> None:
-        self.checkpoint, self.target, self.tokenizer, self.drafter = (
-            checkpoint,
-            target,
-            tokenizer,
-            drafter,
-        )
+        self.loaded = loaded
+        self.checkpoint, self.target, self.tokenizer = loaded.checkpoint, loaded.target, loaded.tokenizer
         self.slots, self.max_len = slots, max_len
+        setting = Setting(slots, max_len, loaded.network, loaded.draft)
+        self.drafter: Drafter = resolve("drafter", DRAFTERS, drafter).build(setting)
         self._live: dict[int, Transcript] = {}
-        self.engine = Engine(target, drafter, slots=slots, max_len=max_len, device=target.device, costs=costs)
+        self.engine = Engine(
+            self.target, self.drafter, slots=slots, max_len=max_len, device=self.target.device, costs=costs
+        )
 
     def with_drafter(self, drafter: str, *, costs: "Costs | None" = None) -> "Runner":
-        """Return a runner over the same target and tokenizer with another drafter."""
-        chosen = resolve("drafter", DRAFTERS, drafter)()
+        """Return a runner over the same target and draft model with another drafter."""
+        return Runner(self.loaded, drafter, slots=self.slots, max_len=self.max_len, costs=costs)
+
+    def resized(self, max_len: int) -> "Runner":
+        """Return a runner over the same models for sequences of another length; it knows what passes cost."""
         return Runner(
-            self.checkpoint,
-            self.target,
-            self.tokenizer,
-            chosen,
-            slots=self.slots,
-            max_len=self.max_len,
-            costs=costs,
+            self.loaded, self.drafter.name, slots=self.slots, max_len=max_len, costs=self.engine.costs
         )
 
     def encode(self, prompt: Prompt) -> tuple[int, ...]:
@@ -180,25 +222,13 @@ class Runner:
                 self._drop(transcript)
         return [transcript.completion() for transcript in transcripts]
 
-    def stream(
-        self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any
-    ) -> Generator[Piece, None, Completion]:
-        """Complete a prompt piece by piece, one a token; closing the iterator cancels the rest.
+    def stream(self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any) -> Stream:
+        """Complete a prompt piece by piece, one a token; who stops reading cancels the rest.
 
-        The generator's return value is the completion (``result = yield from runner.stream(...)``).
+        ``stream.completion()`` is what was read, whole or cancelled.
         """
         transcript = self._start(prompt, _params(params, settings))
-        shown = 0
-        try:
-            while shown < len(transcript.pieces) or not transcript.finished:
-                if shown == len(transcript.pieces):
-                    self._step()
-                for piece in transcript.pieces[shown:]:  # more may come while a reader holds this one
-                    shown += 1
-                    yield piece
-        finally:
-            self._drop(transcript)
-        return transcript.completion()
+        return Stream(transcript, step=self._step, drop=self._drop)
 
     def _drop(self, transcript: Transcript) -> None:
         self.engine.cancel(transcript.sequence)

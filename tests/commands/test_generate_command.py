@@ -160,14 +160,20 @@ def test_accepted_tokens_are_in_colour_on_a_terminal_alone(monkeypatch):
     console = Console(file=sheet, force_terminal=True, color_system="standard", highlight=False)
     monkeypatch.setattr(streaming, "stdout", lambda: console)
     show = streaming.shower()
-    show(Piece("plain [bold]", 1, "target", None))
-    show(Piece(" guessed", 2, "draft", None))
+    show(Piece("plain [bold]", 1, "target", 0, None))
+    show(Piece(" guessed", 2, "draft", 1, None))
     assert sheet.getvalue() == "plain [bold]\x1b[32m guessed\x1b[0m"
+
+
+def test_tokens_from_further_down_a_tree_have_other_shades():
+    assert streaming.shade(0) == ""
+    assert [streaming.shade(depth) for depth in range(1, 7)] == list(streaming.SHADES)
+    assert streaming.shade(100) == streaming.SHADES[-1]
 
 
 def test_a_long_text_is_not_wrapped_in_a_pipe(capsys):
     show = streaming.shower()
-    show(Piece("\tword " * 60, 1, "draft", None))
+    show(Piece("\tword " * 60, 1, "draft", 1, None))
     assert capsys.readouterr().out == "\tword " * 60
 
 

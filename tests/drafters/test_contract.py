@@ -57,19 +57,19 @@ def requests() -> list:
 @pytest.mark.parametrize("name", DRAFTERS)
 @pytest.mark.parametrize("costs", [Free(), Costs(learn=False)], ids=["free", "prior"])
 def test_proposals_are_legal_trees_within_the_room_and_the_number_of_nodes(name, costs):
-    spy = Spy(drafter_of(name))
+    spy = Spy(drafter_of(name, TARGET, slots=2))
     finish(engine_of(TARGET, spy, slots=2, costs=costs), requests())
     assert spy.proposed > 0 or spy.max_nodes == 0
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
 def test_a_drafter_is_named_as_in_the_table(name):
-    assert drafter_of(name).name == name
+    assert drafter_of(name, TARGET, slots=2).name == name
 
 
 @pytest.mark.parametrize("name", DRAFTERS)
 def test_a_slot_used_again_starts_afresh(name):
-    drafter = drafter_of(name)
+    drafter = drafter_of(name, TARGET, slots=2)
     engine = engine_of(TARGET, drafter, costs=Free())
     first, *_, last = finish(engine, [requests()[3], requests()[2], requests()[3]])
     assert first.output == last.output

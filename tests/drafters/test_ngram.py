@@ -2,14 +2,22 @@
 
 import numpy as np
 import pytest
+import torch
 from fakes import Free
 
 from outrider.drafters.ngram import MAX_NODES, NgramDrafter
 from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Committed, Slot
+from outrider.engine.params import SamplingParams
+from outrider.engine.rules import Rules
 from outrider.engine.tree import Proposal
 
 FIXED = Costs(learn=False)
+RULES = Rules(SamplingParams(), 10, torch.device("cpu"))
+
+
+def slot(number: int, anchor: int, max_depth: int) -> Slot:
+    return Slot(number, anchor, max_depth, position=0, rules=RULES)
 
 
 def accepted_of(proposal: Proposal, coming: list[int]) -> int:
@@ -30,7 +38,7 @@ def replay(prompt: list[int], text: list[int]) -> list[tuple[int, int]]:
     drafter.begin(0, tuple(prompt))
     rounds, done, anchor = [], 0, prompt[-1]
     while done < len(text):
-        proposal = drafter.propose([Slot(0, anchor, len(text) - done - 1)], FIXED)[0]
+        proposal = drafter.propose([slot(0, anchor, len(text) - done - 1)], FIXED)[0]
         accepted = accepted_of(proposal, text[done : len(text) - 1])
         rounds.append((len(proposal.tokens), accepted))
         new = text[done : done + accepted + 1]
@@ -81,7 +89,7 @@ def test_places_that_disagree_make_a_tree():
     prompt = (1, 2, 3, 9, 1, 2, 4, 9, 1, 2, 5, 9, 1, 2)
     drafter = NgramDrafter()
     drafter.begin(0, prompt)
-    proposal = drafter.propose([Slot(0, 2, 10)], Free())[0]
+    proposal = drafter.propose([slot(0, 2, 10)], Free())[0]
     children = {t for t, parent in zip(proposal.tokens, proposal.parents, strict=True) if not parent}
     assert children == {3, 4, 5}
     assert proposal.tokens[0] == 5, "the latest of equally long matches comes first"
@@ -92,14 +100,14 @@ def test_the_longest_match_comes_first():
     prompt = (7, 8, 9, 1, 0, 0, 5, 9, 2, 6, 7, 8, 9)
     drafter = NgramDrafter()
     drafter.begin(0, prompt)
-    assert drafter.propose([Slot(0, 9, 10)], Free())[0].tokens[0] == 1
+    assert drafter.propose([slot(0, 9, 10)], Free())[0].tokens[0] == 1
 
 
 def test_slots_do_not_see_each_others_text_and_idle_ones_get_nothing():
     drafter = NgramDrafter()
     drafter.begin(0, (1, 2, 3, 1, 2))
     drafter.begin(2, (1, 2, 4, 1, 2))
-    first, idle, last = drafter.propose([Slot(0, 2, 1), None, Slot(2, 2, 1)], Free())
+    first, idle, last = drafter.propose([slot(0, 2, 1), None, slot(2, 2, 1)], Free())
     assert (first.tokens, idle.tokens, last.tokens) == ((3,), (), (4,))
 
 
@@ -107,7 +115,7 @@ def test_slots_do_not_see_each_others_text_and_idle_ones_get_nothing():
 def test_it_never_drafts_deeper_than_there_is_room(room):
     drafter = NgramDrafter()
     drafter.begin(0, (1, 2, 3, 4, 5, 6, 7, 8) * 6)
-    proposal = drafter.propose([Slot(0, 8, room)], Free())[0]
+    proposal = drafter.propose([slot(0, 8, room)], Free())[0]
     depths = [0]
     for parent in proposal.parents:
         depths.append(depths[parent] + 1)

@@ -2,12 +2,18 @@
 
 import torch
 
+from outrider.drafters.none import NoDrafter
+from outrider.drafters.options import DraftOptions
+from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
 from outrider.engine.engine import Engine
 from outrider.engine.interfaces import Drafter
 from outrider.engine.params import SamplingParams
 from outrider.engine.sequence import Sequence
+from outrider.models.config import Rope
 from outrider.models.decoder import Decoder
+from outrider.models.dflash.config import DFlashConfig, LayerMask
+from outrider.models.dflash.network import DFlash
 from outrider.models.loading import decoder_config
 from outrider.models.tiny import random_tensors
 from outrider.registry import DRAFTERS, resolve
@@ -35,8 +41,35 @@ def tiny_target(vocab: int, *, seed: int = 0, **options) -> Decoder:
     return Decoder(config, random_tensors(config, seed=seed), dtype=torch.float32, device=CPU)
 
 
-def drafter_of(name: str) -> Drafter:
-    return resolve("drafter", DRAFTERS, name)()
+def drafter_of(name: str, target: Decoder, *, slots: int = 1, max_len: int = 96, **options) -> Drafter:
+    """A drafter of the table; where it needs a draft model, a random one that fits the target."""
+    setting = Setting(slots, max_len, tiny_network(target), DraftOptions(**options))
+    return resolve("drafter", DRAFTERS, name).build(setting)
+
+
+def tiny_network(target: Decoder, *, seed: int = 5, **options) -> DFlash:
+    """A random draft model: two layers, one of them windowed, fed by the first and the last block."""
+    shape = target.config
+    config = DFlashConfig(
+        **{
+            "vocab_size": shape.vocab_size,
+            "hidden_size": shape.hidden_size,
+            "num_heads": 2,
+            "num_kv_heads": 1,
+            "head_dim": 8,
+            "intermediate_size": 24,
+            "max_positions": shape.max_positions,
+            "norm_eps": 1e-6,
+            "rope": Rope(1e4),
+            "layers": (LayerMask(6, causal=True), LayerMask(None, causal=False)),
+            "block_size": 5,
+            "mask_token": 0,
+            "taps": tuple(range(shape.num_layers)),
+            "target_hidden_size": shape.hidden_size,
+        }
+        | options
+    )
+    return DFlash(config, random_tensors(config, seed=seed), target)
 
 
 def engine_of(
@@ -63,5 +96,5 @@ def finish(engine: Engine, requests: list[Request], **options) -> list[Sequence]
 
 def plain(target: Decoder, prompt: tuple[int, ...], params: SamplingParams, **options) -> list[int]:
     """What the target says when nothing is drafted and nobody else runs."""
-    engine = engine_of(target, drafter_of("none"))
+    engine = engine_of(target, NoDrafter())
     return finish(engine, [(prompt, params)], **options)[0].output

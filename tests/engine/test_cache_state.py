@@ -12,6 +12,7 @@ from outrider.engine.engine import Engine
 from outrider.engine.params import SamplingParams
 from outrider.engine.sequence import Sequence
 from outrider.engine.tree import DraftTree
+from outrider.registry import DRAFTERS
 
 VOCAB = SIZES["vocab_size"]
 PROMPTS = ((3, 5, 9, 1, 1, 1, 4), (5,), (11, 12) * 6)
@@ -38,9 +39,9 @@ def close(found: torch.Tensor, wanted: torch.Tensor) -> None:
     assert float((found - wanted).abs().max()) <= TOLERANCE * float(wanted.abs().max())
 
 
-def drafters(known):
+def drafters(target, known):
     return [
-        drafter_of("ngram"),
+        *(drafter_of(name, target, slots=3) for name in DRAFTERS),
         fakes.RandomTree(VOCAB, 1),
         *(fakes.Oracle(known, VOCAB, seed) for seed in range(3)),
     ]
@@ -59,7 +60,7 @@ def watched_cache(target, engine_options) -> tuple[Engine, Cache]:
 def test_committed_keys_and_values_are_those_of_a_fresh_pass(target, monkeypatch):
     monkeypatch.setattr(engine_module, "CHUNK", 4)
     known = {prompt: plain(target, prompt, PARAMS) for prompt in PROMPTS}
-    for drafter in drafters(known):
+    for drafter in drafters(target, known):
         options = {"drafter": drafter, "slots": 3, "costs": fakes.Free()}
         engine, cache = watched_cache(target, options)
         sequences = [engine.add(prompt, PARAMS) for prompt in PROMPTS]
@@ -78,8 +79,8 @@ def check_slot(target, cache: Cache, sequence: Sequence) -> None:
     wanted, _ = fresh(target, [*sequence.prompt, *sequence.output][:done])
     rows = slice(sequence.slot, sequence.slot + 1)
     for layer in range(target.shape.num_layers):
-        found = cache.read(layer, rows, done)
-        for ours, theirs in zip(found, wanted.read(layer, slice(0, 1), done), strict=True):
+        found = cache.read(layer, rows, slice(done))
+        for ours, theirs in zip(found, wanted.read(layer, slice(1), slice(done)), strict=True):
             close(ours, theirs)
 
 

@@ -2,16 +2,20 @@
 
 import pytest
 import torch
-from engine.running import drafter_of
+from engine.running import drafter_of, tiny_network
 from fakes import RandomTree
 
+from outrider.drafters.options import DraftOptions
+from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
 from outrider.engine.engine import Engine
 from outrider.engine.params import SamplingParams
 from outrider.engine.tree import DraftTree, Proposal
 from outrider.models.decoder import Decoder
+from outrider.models.dflash.config import Convolution, Markov, Selector
 from outrider.models.loading import decoder_config
 from outrider.models.tiny import random_tensors
+from outrider.registry import DRAFTERS, resolve
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -73,11 +77,41 @@ def test_logits_are_those_of_the_cpu(dtype, tolerance):
 def test_no_drafter_changes_a_text_on_a_gpu(settings):
     target = target_on("cuda")
     params = SamplingParams(max_tokens=40, **settings)
-    plain = texts(target, drafter_of("none"), params)
-    assert texts(target, drafter_of("ngram"), params) == plain
+    plain = texts(target, drafter(target, "none"), params)
+    for name in DRAFTERS:
+        assert texts(target, drafter(target, name), params) == plain, name
     assert texts(target, RandomTree(vocab=RAW["vocab_size"]), params) == plain
 
 
-def test_a_gpu_gives_the_greedy_texts_of_the_cpu():
+def drafter(target, name: str):
+    return drafter_of(name, target, slots=3, max_len=128, sampled=False)
+
+
+@pytest.mark.parametrize("name", DRAFTERS)
+def test_a_gpu_gives_the_greedy_texts_of_the_cpu(name):
     params = SamplingParams(max_tokens=40)
-    assert texts(target_on("cuda"), drafter_of("ngram"), params) == texts(target_on("cpu"), drafter_of("none"), params)
+    here, there = target_on("cpu"), target_on("cuda")
+    assert texts(there, drafter(there, name), params) == texts(here, drafter(here, "none"), params)
+
+
+VARIANTS = {
+    "dflash2": {"kind": "dflash2", "convolution": Convolution(2, 8), "selector": Selector(4, 3)},
+    "dspark": {"kind": "dspark", "markov": Markov(4, "rnn"), "anchor_predicts": True},
+}
+
+
+@pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("name", ["dflash", "ddtree"])
+def test_successors_of_dflash_run_on_a_gpu(name, options):
+    target = target_on("cuda")
+    setting = Setting(3, 128, tiny_network(target, **options), DraftOptions(sampled=False, budget=12))
+    built = resolve("drafter", DRAFTERS, name).build(setting)
+    params = SamplingParams(max_tokens=40, temperature=0.9, seed=3)
+    assert texts(target, built, params) == texts(target, drafter(target, "none"), params)
+
+
+def test_a_sampled_chain_runs_on_a_gpu():
+    target = target_on("cuda")
+    built = drafter_of("dflash", target, slots=3, max_len=128, tokens=4)
+    params = SamplingParams(max_tokens=40, temperature=0.9, seed=3)
+    assert [len(text) for text in texts(target, built, params)] == [40] * 4

@@ -30,7 +30,7 @@ def believed():
 @pytest.mark.parametrize("last", FIRSTS[:14])
 def test_a_stop_token_ends_the_text_inside_an_accepted_path(last):
     params = SamplingParams(temperature=1.5, seed=6, max_tokens=30, stop_token_ids=(TEXT[last],))
-    for drafter in [drafter_of("none"), *believed()]:
+    for drafter in [drafter_of("none", TARGET), *believed()]:
         sequence = finish(engine_of(TARGET, drafter), [(PROMPT, params)])[0]
         assert sequence.output == TEXT[: last + 1]
         assert sequence.finish_reason == "stop"

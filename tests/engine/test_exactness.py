@@ -35,8 +35,8 @@ def adversaries(known) -> dict[str, fakes.FakeDrafter]:
     }
 
 
-def all_drafters(known):
-    return {**{name: drafter_of(name) for name in DRAFTERS}, **adversaries(known)}
+def all_drafters(target, known):
+    return {**{name: drafter_of(name, target, slots=3, sampled=False) for name in DRAFTERS}, **adversaries(known)}
 
 
 @torch.inference_mode()
@@ -92,7 +92,7 @@ def test_no_drafter_changes_a_greedy_text_alone_or_in_a_batch(variant, settings)
     target = make_pair(variant).ours
     params = SamplingParams(max_tokens=14, **settings)
     known = {prompt: plain(target, prompt, params) for prompt in PROMPTS}
-    for name, drafter in all_drafters(known).items():
+    for name, drafter in all_drafters(target, known).items():
         engine = engine_of(target, drafter, slots=3, costs=fakes.Free())
         for sequence in finish(engine, [(prompt, params) for prompt in PROMPTS]):
             assert sequence.output == known[sequence.prompt], name
@@ -118,7 +118,7 @@ SAMPLED = SamplingParams(temperature=0.7, top_p=0.95, max_tokens=16, seed=11, fr
 def test_one_seed_gives_one_text_with_every_tree_and_in_every_batch(variant):
     target = make_pair(variant).ours
     known = {prompt: plain(target, prompt, SAMPLED) for prompt in PROMPTS}
-    drafters = all_drafters(known)
+    drafters = all_drafters(target, known)
     del drafters["sampled chains"]  # acceptance by ratio uses other uniforms: same law, other text
     for name, drafter in drafters.items():
         engine = engine_of(target, drafter, slots=3, costs=fakes.Free())

@@ -73,6 +73,7 @@ def test_a_chain_made_of_tokens_equals_the_same_chain_as_a_proposal(proposal):
         (Proposal((1, 1), (0, 0)), "same token"),
         (Proposal((1, 2, 3, 3), (0, 1, 1, 1)), "same token"),
         (Proposal((1, 2), (0,)), "2 tokens and 1 parents"),
+        (Proposal((1, 2), (0, 1), reach=(0.5,)), "1 estimates"),
         (Proposal((1, 2), (0, 0), LAW), "only chains"),
         (Proposal.chain((1,), LAW), r"\(2, 4\)"),
         (Proposal.chain((1, 2), LAW[0]), r"\(4,\)"),

@@ -25,6 +25,8 @@ class TensorInfo:
     """First byte in ``file``; None where safetensors finds the tensor by its name."""
     interleaved_heads: int = 0
     """Number of heads whose rotary rows are stored in pairs (GGUF's llama); 0 for none."""
+    stored_name: str | None = None
+    """Name in ``file``, where it is known by another here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Every disagreement between index and shards is found from the headers. Knows no 
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from outrider.errors import CheckpointError, UnsupportedError
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+NEEDED = ("model_type", "hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
 
 
-def open_folder(source: Source, *, weights: bool = True) -> Checkpoint:
+def open_folder(source: Source, *, weights: bool = True, needed: Sequence[str] = NEEDED) -> Checkpoint:
     """Read the headers of the model in ``source.path``; without weights only its config.
+
+    Args:
+        source: the folder.
+        weights: whether they are looked at.
+        needed: keys without which the config is no model's; a drafter's have other names and places.
 
     Raises:
         CheckpointError: a file is missing, damaged or contradicts another.
@@ -26,12 +32,12 @@ def open_folder(source: Source, *, weights: bool = True) -> Checkpoint:
     """
     folder = source.path
     config = read_json(folder / "config.json")
-    _check_config(config, folder / "config.json")
+    _check_config(config, folder / "config.json", needed)
     generation = folder / "generation_config.json"
     return Checkpoint(
         source=source,
         config=config,
-        tensors=_tensors(folder) if weights else {},
+        tensors=read_headers(folder) if weights else {},
         generation_config=read_json(generation) if generation.is_file() else {},
     )
 
@@ -53,22 +59,32 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _check_config(config: dict[str, Any], path: Path) -> None:
+def _check_config(config: dict[str, Any], path: Path, needed: Sequence[str]) -> None:
     inner = config.get("text_config")
     sizes = inner if isinstance(inner, dict) else config
-    missing = [key for key in NEEDED if key not in sizes]
-    if "model_type" not in config:
-        missing.insert(0, "model_type")
+    missing = [key for key in needed if key not in (config if key == "model_type" else sizes)]
     if missing:
         raise CheckpointError(f"{path} lacks {', '.join(missing)}. Expected the config.json of a language model.")
 
 
-def _tensors(folder: Path) -> dict[str, TensorInfo]:
+def read_headers(folder: Path) -> dict[str, TensorInfo]:
+    """Return the tensors of a folder, whole or in shards.
+
+    Raises:
+        CheckpointError: there are none, or they are damaged or contradict each other.
+        UnsupportedError: they are in a format other than safetensors.
+    """
     # The index comes first: a folder that holds both was saved as shards last.
     if (folder / INDEX).is_file():
         return _sharded(folder)
-    if (folder / SINGLE).is_file():
-        return read_header(folder / SINGLE)
+    singles = [folder / SINGLE] if (folder / SINGLE).is_file() else sorted(folder.glob("*.safetensors"))
+    if len(singles) == 1:  # drafters come under names of their own
+        return read_header(singles[0])
+    if singles:
+        raise CheckpointError(
+            f"{folder} holds {len(singles)} safetensors files and no {INDEX} to say which belong together: expected "
+            f"it, {SINGLE}, or one file alone. Fetch the model again."
+        )
     others = sorted([*folder.glob("*.bin"), *folder.glob("*.pth"), *folder.glob("*.pt")])
     if others:
         raise UnsupportedError(

@@ -4,6 +4,7 @@ Everything that can be told from the header is checked here, so that a damaged f
 before the first value is read.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -21,31 +22,45 @@ from outrider.errors import CheckpointError, UnsupportedError
 
 
 def open_gguf(source: Source) -> Checkpoint:
-    """Read the header of the file ``source.path``.
+    """Read the header of the model ``source.path``.
 
     Raises:
         CheckpointError: missing, not GGUF, truncated, corrupt or contradictory.
         UnsupportedError: a version, architecture, part or storage type that is not read.
     """
-    path = source.path
-    header = read_gguf_header(path)
-    _check_kind(path, header.metadata)
-    tensors = _tensors(path, header)
-    divisors = _divisors(path, tensors)
-    config = config_from_metadata(path, header.metadata, tensors, divisors=divisors)
+    checkpoint = open_gguf_file(source, architectures=ARCHITECTURES, name_of=hugging_face_name)
+    path, metadata, tensors = source.path, checkpoint.metadata, dict(checkpoint.tensors)
+    config = config_from_metadata(path, metadata, tensors, divisors=rope_divisors(checkpoint))
     if config["model_type"] == "llama":
         tensors = _mark_interleaved(tensors, config)
-    return Checkpoint(source, config, tensors, metadata=header.metadata)
+    return replace(checkpoint, config=config, tensors=tensors)
 
 
-def _check_kind(path: Path, metadata: dict[str, Any]) -> None:
+def open_gguf_file(source: Source, *, architectures: Sequence[str], name_of: Callable[[str], str]) -> Checkpoint:
+    """Read a header, checked as far as that goes without knowing the architecture: there is no config.
+
+    Args:
+        source: the file.
+        architectures: those that are expected.
+        name_of: a tensor's name from the one in the file.
+
+    Raises:
+        CheckpointError: missing, not GGUF, truncated or corrupt.
+        UnsupportedError: a version, architecture, part or storage type that is not read.
+    """
+    header = read_gguf_header(source.path)
+    _check_kind(source.path, header.metadata, architectures)
+    return Checkpoint(source, {}, _tensors(source.path, header, name_of), metadata=header.metadata)
+
+
+def _check_kind(path: Path, metadata: dict[str, Any], architectures: Sequence[str]) -> None:
     architecture = metadata.get("general.architecture")
     if architecture is None:
         raise CheckpointError(f"{path} does not say its general.architecture. Fetch it again.")
-    if architecture not in ARCHITECTURES:
+    if architecture not in architectures:
         raise UnsupportedError(
             f"{path} has the architecture {str(architecture)[:80]!r}, which is not run. "
-            f"Known: {', '.join(ARCHITECTURES)}."
+            f"Known: {', '.join(architectures)}."
         )
     parts = metadata.get("split.count", 0)
     if isinstance(parts, int) and parts > 1:
@@ -55,10 +70,10 @@ def _check_kind(path: Path, metadata: dict[str, Any]) -> None:
         )
 
 
-def _tensors(path: Path, header: Header) -> dict[str, TensorInfo]:
+def _tensors(path: Path, header: Header, name_of: Callable[[str], str]) -> dict[str, TensorInfo]:
     tensors: dict[str, TensorInfo] = {}
     for raw in header.tensors:
-        name = hugging_face_name(raw.name)
+        name = name_of(raw.name)
         if name in tensors:
             raise CheckpointError(f"{path} is corrupt: it holds the tensor {raw.name} twice.")
         tensors[name] = _info(path, header, raw)
@@ -107,16 +122,20 @@ def _check_complete(path: Path, header: Header, tensors: dict[str, TensorInfo]) 
         )
 
 
-def _divisors(path: Path, tensors: dict[str, TensorInfo]) -> NDArray[np.float32] | None:
-    """Read the one tensor, of a few values, that is configuration rather than weights."""
-    info = tensors.get("rope_freqs.weight")
+def rope_divisors(checkpoint: Checkpoint) -> NDArray[np.float32] | None:
+    """Read the one tensor, of a few values, that is configuration rather than weights.
+
+    Raises:
+        UnsupportedError: it is not a list of floats.
+    """
+    info = checkpoint.tensors.get("rope_freqs.weight")
     if info is None:
         return None
     if info.dtype != "F32" or len(info.shape) != 1:
         raise UnsupportedError(
-            f"{path}: rope_freqs.weight is {info.dtype} of shape {list(info.shape)}; expected a list of F32."
+            f"{info.file}: rope_freqs.weight is {info.dtype} of shape {list(info.shape)}; expected a list of F32."
         )
-    return np.fromfile(path, np.dtype("<f4"), count=info.shape[0], offset=info.offset or 0)
+    return np.fromfile(info.file, np.dtype("<f4"), count=info.shape[0], offset=info.offset or 0)
 
 
 def _mark_interleaved(tensors: dict[str, TensorInfo], config: dict[str, Any]) -> dict[str, TensorInfo]:

@@ -11,7 +11,8 @@ ARCHITECTURES = ("llama", "qwen2", "qwen3")
 FLOAT_TYPES = ("F32", "F16", "BF16")
 LEGACY_TYPES = ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")
 K_TYPES = ("Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
-STORED_TYPES = frozenset((*FLOAT_TYPES, *LEGACY_TYPES, *K_TYPES))
+TABLE_TYPES = ("I32", "I64")  # of token ids
+STORED_TYPES = frozenset((*FLOAT_TYPES, *LEGACY_TYPES, *K_TYPES, *TABLE_TYPES))
 
 WHOLE = {
     "token_embd": "model.embed_tokens",

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATTERNS = ["*.json", "*.safetensors", "*.jinja", "tokenizer*", "merges.txt", "vocab.txt"]
+PATTERNS = [
+    *("*.json", "*.safetensors", "*.jinja", "tokenizer*", "merges.txt", "vocab.txt"),
+    *("mask_embedding.pt", "README.md"),  # of drafters: a vector of their own, and what they were trained on
+]
 # Second copies of the weights in another layout, and exports for other engines.
 UNWANTED = ["consolidated*", "original/*", "onnx/*", "metal/*"]
 ANSWER_S = 4.0

@@ -11,14 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from outrider.commands.opening import open_runner, sized
-from outrider.commands.options import check_drafter
+from outrider.commands.options import Drafting, Loading, check_drafter
 from outrider.commands.prompt import as_chat
 from outrider.commands.prompts_file import read_rows
 from outrider.commands.screen import stderr, stdout
+from outrider.commands.tracing import check_trace, open_trace
 from outrider.errors import UsageError
 
 if TYPE_CHECKING:
-    from outrider.compare import Compared
+    from outrider.compare import Compared, Trace
     from outrider.compare import Progress as Told
     from outrider.engine.params import SamplingParams
     from outrider.runner import Runner
@@ -36,18 +37,24 @@ class Request:
     limit: int | None
     drafters: str
     chat: bool | None
-    dtype: str
-    device: str
+    drafting: Drafting
+    loading: Loading
+    trace: Path | None
     as_json: bool
 
 
 def run(request: Request, params: "SamplingParams") -> int:
     """Run the command; return its exit code: 1 when texts differ by more than a near-tie."""
     drafters = [check_drafter(name.strip()) for name in request.drafters.split(",")]
+    check_trace(request)
     prompts = _prompts(request)
-    _check_seed(params)
-    runner = open_runner(request.model, drafter="none", dtype=request.dtype, device=request.device)
-    compared = measure(runner, encode(runner, prompts, chat=request.chat), drafters, params)
+    from outrider.compare import PLAIN, check_seed
+
+    check_seed(params)
+    runner = open_runner(request.model, drafter="none", drafting=request.drafting, loading=request.loading)
+    ids = encode(runner, prompts, chat=request.chat)
+    with open_trace(request, list(dict.fromkeys([PLAIN, *drafters])), runner, params) as trace:
+        compared = measure(runner, ids, drafters, params, trace=None if trace is None else trace.recorder)
     _print(request, runner, compared)
     return DIFFERENT if compared.real_differences else 0
 
@@ -59,11 +66,6 @@ def _prompts(request: Request) -> list[str]:
     if not prompts:
         raise UsageError("There are no prompts: give them as arguments or with --prompts FILE.")
     return prompts[: request.limit]
-
-
-def _check_seed(params: "SamplingParams") -> None:
-    if not params.greedy and params.seed is None:
-        raise UsageError("A comparison at a temperature above 0 needs --seed: without one every text is another draw.")
 
 
 def encode(runner: "Runner", prompts: Sequence[str], *, chat: bool | None) -> list[tuple[int, ...]]:
@@ -78,6 +80,8 @@ def measure(
     prompts: Sequence[Sequence[int]],
     drafters: Sequence[str],
     params: "SamplingParams",
+    *,
+    trace: "Trace | None" = None,
 ) -> "Compared":
     """Compare, with a bar on a terminal."""
     from outrider.compare import PLAIN, compare
@@ -85,7 +89,7 @@ def measure(
     fitting = sized(runner, prompts, max_tokens=params.max_tokens, max_len=None)
     names = {PLAIN, *drafters}
     with _bar(stderr(), len(prompts) * len(names)) as told:
-        return compare(fitting, prompts, drafters, params, progress=told)
+        return compare(fitting, prompts, drafters, params, progress=told, trace=trace)
 
 
 @contextmanager

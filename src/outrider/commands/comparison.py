@@ -65,6 +65,8 @@ def _ratio(method: MethodResult, num_prompts: int) -> str:
 def _equality(method: MethodResult, compared: Compared) -> Text:
     if method.drafter == "none":
         return Text("-")
+    if method.texts_equal is None:
+        return Text("same law, other draws")
     if method.texts_equal:
         return Text("equal")
     real = sum(found.drafter == method.drafter for found in compared.real_differences)

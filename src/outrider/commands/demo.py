@@ -15,9 +15,10 @@ from outrider.acceptance import Acceptance
 from outrider.commands.compare import DIFFERENT, encode, measure
 from outrider.commands.comparison import print_comparison, print_differences
 from outrider.commands.opening import open_runner, sized
+from outrider.commands.options import Drafting, Loading
 from outrider.commands.prompts_file import Row, rows_of
 from outrider.commands.screen import stdout
-from outrider.commands.streaming import ACCEPTED, run_text, shower
+from outrider.commands.streaming import SHADES, run_text, shower
 
 if TYPE_CHECKING:
     from outrider.compare import Compared
@@ -36,7 +37,7 @@ def run() -> int:
 
     console = stdout()
     rows = demo_rows()
-    runner = open_runner(MODEL, drafter=DRAFTER, dtype="auto", device="auto")
+    runner = open_runner(MODEL, drafter=DRAFTER, drafting=Drafting(), loading=Loading())
     prompts = encode(runner, [row.prompt for row in rows], chat=True)
     params = SamplingParams(max_tokens=MAX_TOKENS)
     _show(console, runner, rows, prompts, params)
@@ -66,8 +67,10 @@ def _show(
     index = next(i for i, row in enumerate(rows) if row.category == SHOWN)
     heading = Text(f"{MODEL} edits a piece of code. ", style="bold")
     if console.is_terminal:
-        heading.append("Tokens in this colour", style=ACCEPTED)
-        heading.append(" were guessed from the text so far and accepted:")
+        heading.append("Coloured tokens", style=SHADES[0])
+        heading.append(" were guessed from the text so far and accepted; the further ahead, the ")
+        heading.append("bluer", style=SHADES[-1])
+        heading.append(":")
     console.print(heading)
     fitting = sized(runner, [prompts[index]], max_tokens=params.max_tokens, max_len=None)
     if run_text(fitting, prompts[index], params, shower()).finish_reason == "cancelled":

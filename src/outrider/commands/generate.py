@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from outrider.commands.opening import dtype_name, open_runner, sized
-from outrider.commands.options import check_drafter
+from outrider.commands.options import Drafting, Loading, check_drafter
 from outrider.commands.prompt import as_chat, read_prompt
 from outrider.commands.screen import stderr
 from outrider.commands.streaming import nothing, run_text, shower
 from outrider.commands.summary import print_summary
+from outrider.commands.tracing import check_trace, open_trace
 from outrider.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,37 +24,46 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the prompt comes from, and what it is."""
+
+    argument: str | None
+    file: Path | None
+    chat: bool
+    system: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What the command line asked for."""
 
     model: str
-    prompt: str | None
-    file: Path | None
-    chat: bool
-    system: str | None
+    source: Source
     drafter: str
-    dtype: str
-    device: str
+    drafting: Drafting
+    loading: Loading
     weights: Literal["real", "dummy"]
     max_len: int | None
+    trace: Path | None
     as_json: bool
 
 
 def run(request: Request, params: "SamplingParams") -> int:
     """Run the command; return its exit code."""
     check_drafter(request.drafter)
-    prompt = _prompt(request)
+    check_trace(request)
+    prompt = _prompt(request.source)
     runner = open_runner(
         request.model,
         drafter=request.drafter,
-        dtype=request.dtype,
-        device=request.device,
+        drafting=request.drafting,
+        loading=request.loading,
         weights=request.weights,
     )
     ids = runner.encode(prompt)
     runner = sized(runner, [ids], max_tokens=params.max_tokens, max_len=request.max_len)
     params = _seeded(params)
-    completion = run_text(runner, ids, params, nothing if request.as_json else shower())
+    completion = _complete(request, runner, ids, params)
     if request.as_json:
         record = result(request, runner, params, completion)
         sys.stdout.write(record.model_dump_json(indent=1) + "\n")
@@ -64,11 +74,19 @@ def run(request: Request, params: "SamplingParams") -> int:
     return INTERRUPTED if completion.finish_reason == "cancelled" else 0
 
 
-def _prompt(request: Request) -> "Prompt":
-    if request.system is not None and not request.chat:
+def _complete(request: Request, runner: "Runner", ids: tuple[int, ...], params: "SamplingParams") -> "Completion":
+    """Decode, with a trace where one was asked for."""
+    with open_trace(request, [request.drafter], runner, params) as trace:
+        if trace is not None:
+            runner.engine.recorder = trace.recorder(request.drafter, 0)
+        return run_text(runner, ids, params, nothing if request.as_json else shower())
+
+
+def _prompt(source: Source) -> "Prompt":
+    if source.system is not None and not source.chat:
         raise UsageError("--system is part of a conversation: add --chat, or drop it.")
-    text = read_prompt(request.prompt, request.file)
-    return as_chat(text, request.system) if request.chat else text
+    text = read_prompt(source.argument, source.file)
+    return as_chat(text, source.system) if source.chat else text
 
 
 def _seeded(params: "SamplingParams") -> "SamplingParams":
@@ -104,7 +122,7 @@ def result(
         tokens_per_second=completion.tokens_per_second,
         model=request.model,
         drafter=request.drafter,
-        dtype=dtype_name(request.dtype, runner),
+        dtype=dtype_name(request.loading, runner),
         sampling=asdict(params),
         provenance=provenance(threads=torch.get_num_threads(), seed=params.seed),
     )
@@ -114,12 +132,12 @@ def _token(runner: "Runner", piece: "Piece") -> "TokenResult":
     from outrider.results import TokenResult, TopLogprob
 
     text = runner.tokenizer.token_text
-    if piece.logprob is None:
-        return TokenResult(id=piece.token, text=text(piece.token), source=piece.origin)
+    logprob = piece.logprob
     return TokenResult(
         id=piece.token,
         text=text(piece.token),
         source=piece.origin,
-        logprob=piece.logprob.chosen,
-        top_logprobs=[TopLogprob(id=token, text=text(token), logprob=logprob) for token, logprob in piece.logprob.top],
+        depth=piece.depth,
+        logprob=None if logprob is None else logprob.chosen,
+        top_logprobs=None if logprob is None else [TopLogprob(id=i, text=text(i), logprob=v) for i, v in logprob.top],
     )

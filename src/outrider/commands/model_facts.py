@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from outrider.errors import OutriderError
-from outrider.models.config import DecoderConfig
+from outrider.models.config import DecoderConfig, Rope
 from outrider.models.loading import check_tensors, decoder_config
 from outrider.results import Record
 from outrider.text.tokenizer import load_tokenizer
@@ -77,11 +77,11 @@ def facts(name: str, checkpoint: "Checkpoint") -> ModelFacts:
         intermediate=config.intermediate_size,
         vocabulary=config.vocab_size,
         context=config.max_positions,
-        rope=_rope(config),
+        rope=rope_text(config.rope),
         windows=_windows(config),
         parameters=config.num_parameters,
-        stored=_stored(checkpoint),
-        memory=_memory(config),
+        stored=stored_bytes(checkpoint),
+        memory=memory_needs(config.num_parameters, config.kv_elements_per_token),
         chat_template=template,
         tensors_agree=disagreement is None,
         problems=[problem for problem in (disagreement, tokenizer_problem) if problem],
@@ -103,8 +103,8 @@ def _chat_template(checkpoint: "Checkpoint") -> tuple[bool, str | None]:
         return False, str(error)
 
 
-def _rope(config: DecoderConfig) -> str:
-    rope = config.rope
+def rope_text(rope: Rope) -> str:
+    """Return a rotary embedding in words."""
     stretch = "" if rope.kind == "default" else f", {rope.kind} x{rope.options.get('factor', '?')}"
     return f"theta {rope.theta:g}{stretch}"
 
@@ -113,19 +113,21 @@ def _windows(config: DecoderConfig) -> dict[str, int]:
     return dict(Counter("full" if w is None else str(w) for w in config.windows))
 
 
-def _stored(checkpoint: "Checkpoint") -> dict[str, int]:
+def stored_bytes(checkpoint: "Checkpoint") -> dict[str, int]:
+    """Return the bytes in the files by stored type."""
     stored: Counter[str] = Counter()
     for tensor in checkpoint.tensors.values():
         stored[tensor.dtype] += tensor.nbytes
     return dict(stored.most_common())
 
 
-def _memory(config: DecoderConfig) -> list[MemoryNeed]:
+def memory_needs(parameters: int, kv_elements_per_token: int) -> list[MemoryNeed]:
+    """Return what weights and cache take in each dtype."""
     return [
         MemoryNeed(
             dtype=dtype,
-            weights=config.num_parameters * size,
-            kv_per_1000_tokens=config.kv_elements_per_token * size * KV_TOKENS,
+            weights=parameters * size,
+            kv_per_1000_tokens=kv_elements_per_token * size * KV_TOKENS,
         )
         for dtype, size in ITEM_BYTES.items()
     ]

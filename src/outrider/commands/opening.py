@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from outrider.commands.options import Drafting, Dtype, Loading
 from outrider.commands.screen import Waiting, stderr, waiting
 from outrider.errors import UsageError
 
@@ -17,8 +18,8 @@ def open_runner(
     model: str,
     *,
     drafter: str,
-    dtype: str,
-    device: str,
+    drafting: Drafting,
+    loading: Loading,
     weights: Literal["real", "dummy"] = "real",
 ) -> "Runner":
     """Load a model, saying so while it takes time; see ``sized`` for the length of its cache.
@@ -26,6 +27,7 @@ def open_runner(
     Raises:
         OutriderError: whatever is wrong with the model.
     """
+    draft = drafting.options()
     with waiting(stderr()) as telling:
         _announce(model, telling)
         from outrider.runner import load
@@ -33,8 +35,10 @@ def open_runner(
         return load(
             model,
             drafter=drafter,
-            dtype=dtype,
-            device=device,
+            draft_model=drafting.draft_model,
+            draft=draft,
+            dtype=loading.dtype.value,
+            device=loading.device,
             max_len=STEP,
             weights=weights,
             report=telling.say,
@@ -84,24 +88,11 @@ def sized(runner: "Runner", prompts: Sequence[Sequence[int]], *, max_tokens: int
                 "Shorten the prompt or lower --max-tokens."
             )
     needed = max(map(len, prompts), default=0) + max_tokens
-    return _with_length(runner, max_len or min(context, -(-needed // STEP) * STEP))
+    return runner.resized(max_len or min(context, -(-needed // STEP) * STEP))
 
 
-def _with_length(runner: "Runner", max_len: int) -> "Runner":
-    from outrider.runner import Runner
-
-    return Runner(
-        runner.checkpoint,
-        runner.target,
-        runner.tokenizer,
-        runner.drafter,
-        slots=runner.slots,
-        max_len=max_len,
-    )
-
-
-def dtype_name(asked: str, runner: "Runner") -> str:
+def dtype_name(loading: Loading, runner: "Runner") -> str:
     """Return what ``auto`` stood for."""
-    if asked != "auto":
-        return asked
+    if loading.dtype != Dtype.auto:
+        return loading.dtype.value
     return "float32" if runner.target.device.type == "cpu" else "bfloat16"

@@ -4,11 +4,14 @@ Imported when the command line starts, so nothing heavy may be imported here.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from outrider.drafters.options import Budget, DraftOptions
 from outrider.errors import UnknownNameError, UsageError
 from outrider.registry import DRAFTERS
 
@@ -43,10 +46,6 @@ Model = Annotated[
         show_default=False,
     ),
 ]
-DtypeOption = Annotated[
-    Dtype, typer.Option("--dtype", help="Of the weights; auto is float32 on a CPU, bfloat16 on a GPU.")
-]
-Device = Annotated[str, typer.Option("--device", help="cpu, cuda, ...; auto takes a GPU if any.")]
 MaxLen = Annotated[
     int | None,
     _option(
@@ -55,62 +54,136 @@ MaxLen = Annotated[
         min=1,
     ),
 ]
+Trace = Annotated[
+    Path | None,
+    _option("--trace", metavar="FILE", text="Write every round to this file; outrider trace shows it."),
+]
 Json = Annotated[bool, _option("--json", text="Print the result as JSON, and nothing else.")]
 
-MaxTokens = Annotated[int, typer.Option("--max-tokens", help="At most this many new tokens.")]
-Temperature = Annotated[float, typer.Option("--temperature", help="0 is greedy; above 0 tokens are drawn.")]
-TopK = Annotated[int, _option("--top-k", text="Keep the k likeliest words; 0 keeps all.")]
-TopP = Annotated[float, _option("--top-p", text="Keep the likeliest words that hold this share.")]
-MinP = Annotated[float, _option("--min-p", text="Drop words below this share of the likeliest one's probability.")]
-RepetitionPenalty = Annotated[
-    float, _option("--repetition-penalty", text="Above 1 makes words of prompt and output rarer.")
-]
-PresencePenalty = Annotated[
-    float, _option("--presence-penalty", text="Taken from the logit of each word of the output.")
-]
-FrequencyPenalty = Annotated[float, _option("--frequency-penalty", text="Taken once for every time the word occurred.")]
-LogitBias = Annotated[
-    list[str] | None,
-    _option("--logit-bias", text="Add VALUE to a token's logit; repeatable.", metavar="ID=VALUE"),
-]
-Seed = Annotated[int | None, _option("--seed", text="Same seed, same text, whatever the drafter.")]
-Stop = Annotated[list[str] | None, _option("--stop", metavar="TEXT", text="End before this text appears; repeatable.")]
-StopTokenId = Annotated[
-    list[int] | None, _option("--stop-token-id", metavar="ID", text="End with this token; repeatable.")
-]
-IgnoreEos = Annotated[bool, _option("--ignore-eos", text="Go on past the model's own end of text.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """The form of a model's weights, and where they go."""
+
+    dtype: Annotated[
+        Dtype, typer.Option("--dtype", help="Of the weights; auto is float32 on a CPU, bfloat16 on a GPU.")
+    ] = Dtype.auto
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda, ...; auto takes a GPU if any.")] = "auto"
 
 
-def sampling_params(
-    *,
-    logit_bias: Sequence[str] | None,
-    stop: Sequence[str] | None,
-    stop_token_id: Sequence[int] | None,
-    **settings: Any,
-) -> "SamplingParams":
-    """Return the checked settings.
+@dataclass(frozen=True, kw_only=True)
+class Drafting:
+    """The draft model, and how it is used."""
 
-    Raises:
-        UsageError: a value out of range, a contradiction, or a bias that is not ``ID=VALUE``.
-    """
-    from outrider.engine.params import SamplingParams
+    draft_model: Annotated[
+        str | None,
+        _option(
+            "--draft-model", metavar="PATH", text="For drafters that have weights: folder, GGUF file or owner/name."
+        ),
+    ] = None
+    draft_tokens: Annotated[
+        int | None, _option("--draft-tokens", metavar="N", text="Draft tokens a round; as many as pay if left out.")
+    ] = None
+    budget: Annotated[
+        str,
+        typer.Option("--budget", metavar="N|auto", help="Nodes of a draft tree; auto: as many as pay."),
+    ] = "auto"
+    spine: Annotated[
+        bool, _option("--spine", text="A draft tree holds the chain of best words before it branches.")
+    ] = False
+    draft_sampling: Annotated[
+        bool,
+        typer.Option(
+            "--draft-sampling/--no-draft-sampling",
+            help="At a temperature, draw a chain from the drafter's law, or take its likeliest words.",
+        ),
+    ] = True
+    allow: Annotated[
+        list[str] | None,
+        _option("--allow", metavar="KEY", text="Pass over this key of the draft model's config; repeatable."),
+    ] = None
 
-    return SamplingParams(
-        logit_bias=dict(_bias(text) for text in logit_bias or ()),
-        stop=tuple(stop or ()),
-        stop_token_ids=tuple(stop_token_id or ()),
-        **settings,
-    )
+    def options(self) -> DraftOptions:
+        """Return the checked settings.
+
+        Raises:
+            UsageError: a value out of range, or a budget that is no number.
+        """
+        return DraftOptions(
+            tokens=self.draft_tokens,
+            budget=_budget(self.budget),
+            spine=self.spine,
+            sampled=self.draft_sampling,
+            allow=tuple(self.allow or ()),
+        )
 
 
-def _bias(text: str) -> tuple[int, float]:
-    token, _, value = text.partition("=")
+def _budget(text: str) -> Budget:
+    if text == "auto":
+        return "auto"
     try:
-        return int(token), float(value)
+        return int(text)
     except ValueError:
-        raise UsageError(
-            f"--logit-bias {text!r}: expected ID=VALUE, a token's number and what to add to its logit, e.g. 42=-5."
-        ) from None
+        raise UsageError(f"--budget {text!r}: expected auto or a whole number of at least 1.") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How words are chosen, and where a text ends."""
+
+    max_tokens: Annotated[int, typer.Option("--max-tokens", help="At most this many new tokens.")] = 256
+    temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy; above 0 tokens are drawn.")] = 0.0
+    top_k: Annotated[int, _option("--top-k", text="Keep the k likeliest words; 0 keeps all.")] = 0
+    top_p: Annotated[float, _option("--top-p", text="Keep the likeliest words that hold this share.")] = 1.0
+    min_p: Annotated[
+        float, _option("--min-p", text="Drop words below this share of the likeliest one's probability.")
+    ] = 0.0
+    repetition_penalty: Annotated[
+        float, _option("--repetition-penalty", text="Above 1 makes words of prompt and output rarer.")
+    ] = 1.0
+    presence_penalty: Annotated[
+        float, _option("--presence-penalty", text="Taken from the logit of each word of the output.")
+    ] = 0.0
+    frequency_penalty: Annotated[
+        float, _option("--frequency-penalty", text="Taken once for every time the word occurred.")
+    ] = 0.0
+    logit_bias: Annotated[
+        list[str] | None,
+        _option("--logit-bias", text="Add VALUE to a token's logit; repeatable.", metavar="ID=VALUE"),
+    ] = None
+    seed: Annotated[int | None, _option("--seed", text="Same seed, same text, whatever the drafter.")] = None
+    stop: Annotated[
+        list[str] | None, _option("--stop", metavar="TEXT", text="End before this text appears; repeatable.")
+    ] = None
+    stop_token_id: Annotated[
+        list[int] | None, _option("--stop-token-id", metavar="ID", text="End with this token; repeatable.")
+    ] = None
+    ignore_eos: Annotated[bool, _option("--ignore-eos", text="Go on past the model's own end of text.")] = False
+
+    def params(self, *, logprobs: int | None = None) -> "SamplingParams":
+        """Return the checked settings.
+
+        Raises:
+            UsageError: a value out of range, a contradiction, or a bias that is not ``ID=VALUE``.
+        """
+        from outrider.engine.params import SamplingParams
+
+        settings = {**vars(self), "logit_bias": _bias(self.logit_bias or ()), "stop": tuple(self.stop or ())}
+        stop_token_ids = tuple(settings.pop("stop_token_id") or ())
+        return SamplingParams(**settings, stop_token_ids=stop_token_ids, logprobs=logprobs)
+
+
+def _bias(texts: Sequence[str]) -> dict[int, float]:
+    bias = {}
+    for text in texts:
+        token, _, value = text.partition("=")
+        try:
+            bias[int(token)] = float(value)
+        except ValueError:
+            raise UsageError(
+                f"--logit-bias {text!r}: expected ID=VALUE, a token's number and what to add to its logit, e.g. 42=-5."
+            ) from None
+    return bias
 
 
 def check_drafter(name: str) -> str:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 
-def stdout() -> Console:
-    """Return the console for results."""
-    return Console(highlight=False, markup=False, emoji=False)
+def stdout(*, width: int | None = None) -> Console:
+    """Return the console for results; ``width`` in columns where the screen's own is not to count."""
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def stderr() -> Console:

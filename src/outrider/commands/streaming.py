@@ -5,6 +5,7 @@ A pipe gets the text and nothing else. Ctrl-C ends the text, not the program.
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from outrider.runner import Runner
     from outrider.transcript import Completion, Piece
 
-ACCEPTED = "green"
+# From green to blue by depth in the draft tree: colours of one brightness, to be read on dark and light ground.
+SHADES = ("green", "color(35)", "color(36)", "color(37)", "color(38)", "color(39)")
+
+
+def shade(depth: int) -> str:
+    """Return the style of a token that was accepted from this depth; none for 0, the target's own."""
+    return SHADES[min(depth, len(SHADES)) - 1] if depth else ""
 
 
 def run_text(
@@ -26,26 +33,17 @@ def run_text(
     params: "SamplingParams",
     show: "Callable[[Piece], None]",
 ) -> "Completion":
-    """Complete a prompt, showing each piece; after Ctrl-C the completion is what came until then.
+    """Complete a prompt, showing each piece; after Ctrl-C the completion is what was shown until then.
 
     Its ``finish_reason`` is then ``cancelled``.
     """
-    from outrider.transcript import Transcript
-
-    transcript = Transcript(runner.tokenizer, params.stop)
-    transcript.sequence = runner.engine.add(
-        tuple(prompt), params, stop_ids=runner.tokenizer.stop_ids, watch=transcript.watch
-    )
+    stream = runner.stream(tuple(prompt), params)
     try:
-        for event in runner.engine.run():
-            transcript.take(event)
-            show(transcript.pieces[-1])
-    except KeyboardInterrupt:
-        runner.engine.cancel(transcript.sequence)
-        transcript.sequence.finish_reason = "cancelled"
-    finally:
-        runner.engine.cancel(transcript.sequence)
-    return transcript.completion()
+        for piece in stream:
+            show(piece)
+    except KeyboardInterrupt:  # perhaps while the last piece was shown: still an interrupt
+        return replace(stream.completion(), finish_reason="cancelled")
+    return stream.completion()
 
 
 def shower() -> "Callable[[Piece], None]":
@@ -56,8 +54,7 @@ def shower() -> "Callable[[Piece], None]":
 
 def _in_colour(console: Console) -> "Callable[[Piece], None]":
     def show(piece: "Piece") -> None:
-        style = ACCEPTED if piece.origin == "draft" else ""
-        console.print(Text(piece.text, style=style), end="", soft_wrap=True)
+        console.print(Text(piece.text, style=shade(piece.depth)), end="", soft_wrap=True)
 
     return show
 

@@ -23,8 +23,9 @@ def print_summary(console: Console, completion: "Completion", *, seed: int | Non
     for line in (_speed(completion), _ending(completion, seed), _rounds(completion.acceptance)):
         console.print(Text(line, style="dim"), soft_wrap=True)
     if completion.acceptance.num_accepted:
-        console.print(Text("share of all rounds that accepted positions 1..k:", style="dim"))
-        console.print(position_plot(completion.acceptance.position_rates))
+        line = "share of all rounds that accepted positions 1..k, and tokens accepted from depth k:"
+        console.print(Text(line, style="dim"))
+        console.print(position_plot(completion.acceptance.position_rates, completion.accepted_by_depth))
 
 
 def _speed(completion: "Completion") -> str:

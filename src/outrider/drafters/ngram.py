@@ -7,10 +7,13 @@ expected tokens against its cost. Needs no weights. Source of the idea: prompt l
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Self
 
+from outrider.drafters.budget import how_many_pay
 from outrider.drafters.confidence import Confidence
+from outrider.drafters.setting import Setting
 from outrider.drafters.suffix import Match, SuffixIndex
-from outrider.engine.costs import WIDTHS, Costs
+from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Committed, Slot
 from outrider.engine.tree import Proposal
 
@@ -37,10 +40,16 @@ class NgramDrafter:
     name = "ngram"
     max_nodes = MAX_NODES
     taps: tuple[int, ...] = ()
+    draws = False
 
     def __init__(self) -> None:
         self._texts: dict[int, SuffixIndex] = {}
         self._confidence: dict[int, Confidence] = {}
+
+    @classmethod
+    def build(cls, setting: Setting) -> Self:  # noqa: ARG003 -- the same for all drafters
+        """Build it; it needs no weights."""
+        return cls()
 
     def begin(self, slot: int, prompt: tuple[int, ...]) -> None:
         """Index the prompt."""
@@ -72,8 +81,9 @@ class NgramDrafter:
     def _propose(self, slot: Slot, costs: Costs, rows: int) -> Proposal:
         text, confidence = self._texts[slot.slot], self._confidence[slot.slot]
         nodes = _best_first(text, confidence, slot.max_depth)
-        kept = nodes[: _how_many_pay([-node.minus_reach for node in nodes], costs, rows)]
-        return Proposal(tuple(n.token for n in kept), tuple(n.parent for n in kept))
+        kept = nodes[: how_many_pay([-node.minus_reach for node in nodes], costs, rows)]
+        reach = tuple(-n.minus_reach for n in kept)
+        return Proposal(tuple(n.token for n in kept), tuple(n.parent for n in kept), reach=reach)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +135,3 @@ def _best_first(text: SuffixIndex, confidence: Confidence, max_depth: int) -> li
         if node.depth < max_depth:
             push(node.matches, len(nodes), node.depth, -node.minus_reach)
     return nodes
-
-
-def _how_many_pay(reach: list[float], costs: Costs, rows: int) -> int:
-    """Number of nodes with the most expected tokens a second; 0 where plain decoding is best.
-
-    Only widths are considered whose cost is learnt.
-    """
-    best, best_pace = 0, 1.0
-    for width in WIDTHS[1:]:
-        if width > len(reach) + 1:
-            break
-        pace = (1 + sum(reach[: width - 1])) / costs.of(width, rows)
-        if pace > best_pace:
-            best, best_pace = width - 1, pace
-    return best

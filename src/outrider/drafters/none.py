@@ -1,5 +1,8 @@
 """No drafts: plain decoding, a tree of the anchor alone."""
 
+from typing import Self
+
+from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Committed, Slot
 from outrider.engine.tree import Proposal
@@ -11,6 +14,12 @@ class NoDrafter:
     name = "none"
     max_nodes = 0
     taps: tuple[int, ...] = ()
+    draws = False
+
+    @classmethod
+    def build(cls, setting: Setting) -> Self:  # noqa: ARG003 -- the same for all drafters
+        """Build it; it needs nothing."""
+        return cls()
 
     def begin(self, slot: int, prompt: tuple[int, ...]) -> None:
         """Keep nothing."""

@@ -47,9 +47,9 @@ class Cache:
         self._kv_L2SGMD[layer, 0][slots_B1, :, columns] = key_BGND.transpose(1, 2)
         self._kv_L2SGMD[layer, 1][slots_B1, :, columns] = value_BGND.transpose(1, 2)
 
-    def read(self, layer: int, rows: slice, span: int) -> tuple[Tensor, Tensor]:
-        """Keys and values [B, G, span, D] of the batch's slots, as views."""
-        key_value = self._kv_L2SGMD[layer, :, rows, :, :span]
+    def read(self, layer: int, rows: slice, columns: slice) -> tuple[Tensor, Tensor]:
+        """Keys and values [B, G, columns, D] of the batch's slots, as views."""
+        key_value = self._kv_L2SGMD[layer, :, rows, :, columns]
         return key_value[0], key_value[1]
 
     def commit(self, rows: slice, lengths_B: Tensor, path_BP: Tensor) -> None:

@@ -45,6 +45,10 @@ class Costs:
         self._weights[index] = min(weight + 1, _MOST_WEIGHT)
         self._table = self._blend()
 
+    def knows(self, width: int) -> bool:
+        """Whether a pass of ``width`` nodes, one of the table, was measured; always where nothing is learnt."""
+        return not self._learn or self._weights[WIDTHS.index(width)] > 0
+
     def of(self, width: int, rows: int = 1) -> float:
         """Cost of a pass of ``width`` nodes for each of ``rows`` sequences, in passes of one node each."""
         return self._at(width * rows) / self._at(rows)

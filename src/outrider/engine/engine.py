@@ -16,6 +16,7 @@ from outrider.engine.rules import Rules
 from outrider.engine.scheduler import Scheduler
 from outrider.engine.sequence import Sequence, Watch
 from outrider.engine.step import Outcome, Rows, Stepper
+from outrider.engine.tracing import Recorder, round_records
 from outrider.engine.tree import DraftTree, Proposal
 from outrider.errors import UsageError, VerificationError
 
@@ -32,6 +33,9 @@ class Engine:
         max_len: longest sequence, prompt and output together.
         device: where the target lives.
         costs: what passes cost by width; learnt as the engine runs.
+
+    Attributes:
+        recorder: is told of every round, where set (``engine/tracing.py``).
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Engine:
         self._stepper = Stepper(target, cache, drafter.taps, device)
         self._rules: dict[int, Rules] = {}
         self._ids = count()
+        self.recorder: Recorder | None = None
 
     def add(
         self,
@@ -143,13 +148,17 @@ class Engine:
             slice(first, first + len(batch)),
             tuple(self._scheduler.committed(slot) for slot in slots),
         )
-        proposals = self.drafter.propose([_view(s) for s in batch], self.costs)
+        proposals = self.drafter.propose([self._view(s) for s in batch], self.costs)
         self._check_proposals(proposals)
         tree = DraftTree.of([s.anchor if s else 0 for s in batch], proposals, self.device)
         rules = [self._rules[s.slot] if s else None for s in batch]
         outcome = self._stepper.run_round(rows, tree, rules)
         events = self._take(batch, proposals, outcome)
-        self.costs.observe(tree.width * len(batch), time.perf_counter() - begun)
+        seconds = time.perf_counter() - begun
+        self.costs.observe(tree.width * len(batch), seconds)
+        if self.recorder is not None:
+            for record in round_records(batch, rows, proposals, outcome, seconds=seconds):
+                self.recorder(record)
         return events
 
     def _check_proposals(self, proposals: list[Proposal]) -> None:
@@ -198,9 +207,10 @@ class Engine:
         events = []
         for index, token in enumerate(tokens):
             ended = sequence.take(token)
-            origin: Origin = "draft" if index < len(tokens) - 1 else "target"
+            depth = index + 1 if index < len(tokens) - 1 else 0
+            origin: Origin = "draft" if depth else "target"
             logprob = logprobs[index] if logprobs else None
-            events.append(TokenEvent(sequence.id, token, origin, logprob, sequence.finish_reason))
+            events.append(TokenEvent(sequence.id, token, origin, depth, logprob, sequence.finish_reason))
             if ended:
                 break
         sequence.committed = sequence.length - 1
@@ -222,8 +232,13 @@ class Engine:
             self.drafter.end(sequence.slot)
             self._rules.pop(sequence.slot, None)  # an interrupt may come before there are any
 
-
-def _view(sequence: Sequence | None) -> Slot | None:
-    if sequence is None:
-        return None
-    return Slot(sequence.slot, sequence.anchor, max_depth=sequence.room - 1)
+    def _view(self, sequence: Sequence | None) -> Slot | None:
+        if sequence is None:
+            return None
+        return Slot(
+            slot=sequence.slot,
+            anchor=sequence.anchor,
+            max_depth=sequence.room - 1,
+            position=sequence.length,
+            rules=self._rules[sequence.slot],
+        )

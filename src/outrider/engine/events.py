@@ -27,11 +27,13 @@ class TokenEvent:
 
     Attributes:
         origin: whether it was accepted from a draft or decided by the target.
+        depth: of an accepted token in its draft tree, from 1; 0 where the target decided.
         finish_reason: set on the last token.
     """
 
     sequence_id: int
     token: int
     origin: Origin
+    depth: int
     logprob: Logprob | None
     finish_reason: FinishReason | None

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from outrider.engine.cache import Cache
 from outrider.engine.costs import Costs
+from outrider.engine.rules import Rules
 from outrider.engine.tree import DraftTree, Proposal
 from outrider.engine.walk import Walk
 
@@ -84,11 +85,15 @@ class Slot:
         slot: the cache slot; a drafter's own state is kept under it.
         anchor: last committed token, whose successors are to be proposed.
         max_depth: guesses that the text still has room for; may be 0.
+        position: index in the sequence of the first token to guess.
+        rules: the sampling rules of the sequence.
     """
 
     slot: int
     anchor: int
     max_depth: int
+    position: int
+    rules: Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,14 @@ class Drafter(Protocol):
     @property
     def taps(self) -> tuple[int, ...]:
         """Blocks of the target whose output it reads."""
+        ...
+
+    @property
+    def draws(self) -> bool:
+        """Whether it hands over tokens drawn from a law of its own, where the request draws.
+
+        Such texts follow the target's law as all others do, but are not those of plain decoding with the same seed.
+        """
         ...
 
     def begin(self, slot: int, prompt: tuple[int, ...]) -> None:

@@ -26,16 +26,23 @@ class Proposal:
         parents: parent of node 1, 2, ... (0 is the root).
         draft_probs_KV: the law each token was drawn from, shape [len(tokens), V], or None where the tokens
             are a deterministic choice. Chains only.
+        reach: the drafter's estimate for each node that it is accepted (all of its ancestors with it); for traces.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     draft_probs_KV: Tensor | None = None
+    reach: tuple[float, ...] | None = None
 
     @classmethod
-    def chain(cls, tokens: Sequence[int], draft_probs_KV: Tensor | None = None) -> "Proposal":
+    def chain(
+        cls,
+        tokens: Sequence[int],
+        draft_probs_KV: Tensor | None = None,
+        reach: tuple[float, ...] | None = None,
+    ) -> "Proposal":
         """Tokens one after the other."""
-        return cls(tuple(tokens), tuple(range(len(tokens))), draft_probs_KV)
+        return cls(tuple(tokens), tuple(range(len(tokens))), draft_probs_KV, reach)
 
     @property
     def is_chain(self) -> bool:
@@ -58,6 +65,10 @@ class Proposal:
                 raise VerificationError(
                     f"Proposal node {node} has parent {parent}; expected an earlier node (0 to {node - 1})."
                 )
+        if self.reach is not None and len(self.reach) != len(self.tokens):
+            raise VerificationError(
+                f"Proposal has {len(self.tokens)} tokens and {len(self.reach)} estimates (reach); expected one a token."
+            )
         if len(set(zip(self.parents, self.tokens, strict=True))) != len(self.tokens):
             raise VerificationError("Proposal has siblings with the same token; merge them into one node.")
         if self.draft_probs_KV is not None:

@@ -3,34 +3,64 @@
 Shape letters: B batch rows, N nodes, S span (columns of the cache that a pass reads).
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from outrider.engine.tree import DraftTree
+
+class Visible(NamedTuple):
+    """What the layers of one window size read.
+
+    Attributes:
+        mask: additive, [B, 1, N, S - first]: 0 where a node sees a column, -inf elsewhere.
+        first: first column that any node sees.
+    """
+
+    mask: Tensor
+    first: int
 
 
 class Masks:
-    """Additive masks [B, 1, N, S]: 0 where a node sees a column, -inf elsewhere."""
+    """Masks of one pass.
 
-    def __init__(self, tree: DraftTree, lengths_B: Tensor, span: int, dtype: torch.dtype) -> None:
+    Args:
+        visible_BNN: whether node i sees node j; each sees itself.
+        depths_BN: a node's position is the row's committed length + its depth.
+        lengths_B: committed tokens of each row, all of which every node sees.
+        span: longest committed length + N.
+        dtype: of the masks.
+    """
+
+    def __init__(
+        self, visible_BNN: Tensor, depths_BN: Tensor, lengths_B: Tensor, span: int, dtype: torch.dtype
+    ) -> None:
+        width = depths_BN.shape[1]
         columns_S = torch.arange(span, device=lengths_B.device)
         node_BS = columns_S - lengths_B[:, None]
-        inside_BS = (node_BS >= 0) & (node_BS < tree.width)
-        node_BS = node_BS.clamp(0, tree.width - 1)
-        among_BNS = tree.visible_BNN.gather(2, node_BS[:, None].expand(-1, tree.width, -1))
+        inside_BS = (node_BS >= 0) & (node_BS < width)
+        node_BS = node_BS.clamp(0, width - 1)
+        among_BNS = visible_BNN.gather(2, node_BS[:, None].expand(-1, width, -1))
         committed_BS = columns_S < lengths_B[:, None]
         self._visible_BNS = committed_BS[:, None] | (inside_BS[:, None] & among_BNS)
-        self._positions_BN = lengths_B[:, None] + tree.depths_BN
+        self._positions_BN = lengths_B[:, None] + depths_BN
         self._positions_BS = torch.where(committed_BS, columns_S, self._positions_BN.gather(1, node_BS))
         self._dtype = dtype
-        self._made: dict[int | None, Tensor] = {}
+        # Of a single row the committed length is known on the host, so columns that no window reaches are not read.
+        self._committed = span - width if len(lengths_B) == 1 else 0
+        self._made: dict[int | None, Visible] = {}
 
-    def of(self, window: int | None) -> Tensor:
-        """Return the mask of layers with this window: a column counts while 0 <= q - k < window."""
+    def of(self, window: int | None) -> Visible:
+        """Return what layers with this window see: columns less than ``window`` positions away, or all."""
         if window not in self._made:
-            visible = self._visible_BNS
-            if window is not None:
-                visible = visible & (self._positions_BN[:, :, None] - self._positions_BS[:, None] < window)
-            mask = torch.zeros(visible.shape, dtype=self._dtype, device=visible.device)
-            self._made[window] = mask.masked_fill_(~visible, float("-inf"))[:, None]
+            first = 0 if window is None else max(0, self._committed - window + 1)
+            self._made[window] = Visible(self._mask(window, first), first)
         return self._made[window]
+
+    def _mask(self, window: int | None, first: int) -> Tensor:
+        visible_BNS = self._visible_BNS[:, :, first:]
+        if window is not None:
+            distance_BNS = self._positions_BN[:, :, None] - self._positions_BS[:, None, first:]
+            visible_BNS = visible_BNS & (distance_BNS.abs() < window)
+        mask = torch.zeros(visible_BNS.shape, dtype=self._dtype, device=visible_BNS.device)
+        return mask.masked_fill_(~visible_BNS, float("-inf"))[:, None]

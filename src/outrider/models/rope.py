@@ -1,7 +1,7 @@
-"""Rotary position embedding: angles for any positions, and the rotation.
+"""Rotary position embedding: angles for any positions.
 
 Sources: RoFormer (Su et al. 2021); llama3 frequencies as Meta's Llama 3.1; YaRN (Peng et al. 2023).
-Shape letters: B batch rows, N nodes, A heads, D head size.
+Shape letters: B batch rows, N nodes, D head size.
 """
 
 import math
@@ -78,9 +78,3 @@ class Angles:
         angles = (positions_BN[..., None].float() * self._frequency)[:, :, None]
         cos, sin = angles.cos() * self._scale, angles.sin() * self._scale
         return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)
-
-
-def rotate(heads_BNAD: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
-    """Rotate halves of each head: (x, y) to (x cos - y sin, y cos + x sin)."""
-    swapped = heads_BNAD.roll(heads_BNAD.shape[-1] // 2, -1)
-    return torch.addcmul(heads_BNAD * cos, swapped, signed_sin)

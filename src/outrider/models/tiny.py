@@ -1,14 +1,21 @@
 """Random weights: small models for tests and demos of shapes, and any model's shapes without its files."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from outrider.models.config import DecoderConfig
+
+class HasShapes(Protocol):
+    """A configuration that names its tensors."""
+
+    def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Every tensor, with its shape."""
+        ...
 
 
-def random_tensors(config: DecoderConfig, *, seed: int = 0) -> Callable[[str], Tensor]:
+def random_tensors(config: HasShapes, *, seed: int = 0) -> Callable[[str], Tensor]:
     """Return a reader that makes each tensor when asked; the same name always gives the same values.
 
     Matrices are scaled so that activations keep their size from layer to layer; norms lie around 1.

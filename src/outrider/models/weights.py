@@ -17,6 +17,7 @@ from outrider.checkpoint import Checkpoint, TensorInfo
 from outrider.errors import CheckpointError, UnsupportedError
 
 FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+PLAIN = FLOATS | {"I32": torch.int32, "I64": torch.int64}  # stored as they are, not in blocks; integers are token ids
 # Measured on 2 cores: slices of 1/8 to 1/2 M values stay in the cache; smaller ones cost calls.
 SLICE_VALUES = 1 << 17
 
@@ -24,7 +25,7 @@ SLICE_VALUES = 1 << 17
 def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
     """Return the tensor called ``name``, in Hugging Face's layout.
 
-    Floats keep their stored type and may be views of the mapped file; quantised ones are float32.
+    Floats and token ids keep their stored type and may be views of the mapped file; quantised ones are float32.
 
     Raises:
         CheckpointError: there is no such tensor, or its bytes are damaged or gone.
@@ -34,7 +35,7 @@ def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
         raise CheckpointError(f"{checkpoint.source.path} has no tensor {name}; its config calls for one.")
     info = checkpoint.tensors[name]
     try:
-        tensor = _from_safetensors(info, name) if info.offset is None else _from_gguf(info)
+        tensor = _from_safetensors(info, info.stored_name or name) if info.offset is None else _from_gguf(info)
     except OSError as error:
         raise CheckpointError(f"Cannot read {info.file}: {error.strerror or error}.") from error
     _check(tensor, info, name)
@@ -58,9 +59,9 @@ def _check_finite(tensor: Tensor, info: TensorInfo, name: str) -> None:
 def _from_safetensors(info: TensorInfo, name: str) -> Tensor:
     from safetensors import SafetensorError, safe_open
 
-    if info.dtype not in FLOATS:
+    if info.dtype not in PLAIN:
         raise UnsupportedError(
-            f"{info.file}: {name} is stored as {info.dtype}, which is not read. Read are {', '.join(FLOATS)}."
+            f"{info.file}: {name} is stored as {info.dtype}, which is not read. Read are {', '.join(PLAIN)}."
         )
     try:
         with safe_open(info.file, framework="pt") as file:
@@ -98,8 +99,8 @@ def _from_gguf(info: TensorInfo) -> Tensor:
     rows = _rows(info)
     if info.interleaved_heads:
         rows = _uninterleave(rows, info)
-    if info.dtype in FLOATS:
-        return torch.from_numpy(rows).view(FLOATS[info.dtype]).reshape(info.shape)
+    if info.dtype in PLAIN:
+        return torch.from_numpy(rows).view(PLAIN[info.dtype]).reshape(info.shape)
     return _dequantise(rows, info.dtype).view(info.shape)
 
 

@@ -1,0 +1,83 @@
+"""``--trace FILE``: from the words of a command line to an open trace."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from outrider.commands.opening import dtype_name
+from outrider.commands.options import Drafting, Loading
+
+if TYPE_CHECKING:
+    from outrider.engine.params import SamplingParams
+    from outrider.runner import Runner
+    from outrider.traces.format import TraceHeader
+    from outrider.traces.writer import TraceWriter
+
+
+class Traced(Protocol):
+    """A request that may want a trace."""
+
+    @property
+    def model(self) -> str:
+        """As the user named it."""
+
+    @property
+    def drafting(self) -> Drafting:
+        """Draft model and settings."""
+
+    @property
+    def loading(self) -> Loading:
+        """Form of the weights."""
+
+    @property
+    def trace(self) -> Path | None:
+        """Where to; None for no trace."""
+
+
+def check_trace(request: Traced) -> None:
+    """Refuse a file that cannot be written, before a model is loaded.
+
+    Raises:
+        UsageError: says why.
+    """
+    if request.trace is not None:
+        from outrider.traces.writer import check_writable
+
+        check_writable(request.trace)
+
+
+@contextmanager
+def open_trace(
+    request: Traced, drafters: Sequence[str], runner: "Runner", params: "SamplingParams"
+) -> "Iterator[TraceWriter | None]":
+    """Yield an open trace with its header written; None where none is wanted.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    if request.trace is None:
+        yield None
+        return
+    from outrider.traces.writer import TraceWriter
+
+    with TraceWriter(request.trace, _header(request, drafters, runner, params)) as trace:
+        yield trace
+
+
+def _header(request: Traced, drafters: Sequence[str], runner: "Runner", params: "SamplingParams") -> "TraceHeader":
+    import torch
+
+    from outrider.provenance import provenance
+    from outrider.traces.format import TraceHeader
+
+    return TraceHeader(
+        model=request.model,
+        dtype=dtype_name(request.loading, runner),
+        drafters=list(drafters),
+        draft_model=request.drafting.draft_model,
+        draft=request.drafting.options(),
+        sampling=asdict(params),
+        provenance=provenance(threads=torch.get_num_threads(), seed=params.seed),
+    )

@@ -1,0 +1,42 @@
+"""When to stop drafting for a while: tokens that drafted rounds brought, against what they cost. Free of torch."""
+
+from outrider.engine.costs import Costs
+
+_MEMORY = 0.9  # of the running mean, a round: texts change
+_PATIENCE = 8  # drafted rounds before it is judged, after each pause too
+_SHORTEST, _LONGEST = 8, 128  # rounds of a pause; it doubles while drafting keeps failing
+
+
+class Pause:
+    """Decides before each round whether a drafter that costs a pass of its own should draft."""
+
+    def __init__(self) -> None:
+        self._gain = 0.0
+        self._judged = 0
+        self._left = 0
+        self._length = _SHORTEST
+
+    def resting(self, costs: Costs) -> bool:
+        """Say whether this round goes without drafts; also while the cost of a plain pass is not known."""
+        if not costs.knows(1):
+            return True
+        self._left = max(self._left - 1, -1)
+        return self._left >= 0
+
+    def learn(self, tokens: int, width: int, rows: int, costs: Costs) -> None:
+        """Judge a drafted round.
+
+        Args:
+            tokens: that it brought, over all rows.
+            width: nodes a row.
+            rows: of the batch.
+            costs: what passes cost, that of the drafter included.
+        """
+        gain = tokens / rows - costs.of(width, rows)
+        self._judged += 1
+        self._gain += (gain - self._gain) * max(1 - _MEMORY, 1 / self._judged)
+        if self._gain > 0:
+            self._length = _SHORTEST
+        elif self._judged >= _PATIENCE:
+            self._left, self._length = self._length, min(2 * self._length, _LONGEST)
+            self._judged, self._gain = 0, 0.0

@@ -1,0 +1,1 @@
+"""DFlash block-diffusion drafters and their successors: configuration, formats, network, heads."""

@@ -1,0 +1,166 @@
+"""The layers that targets and drafters share: attention over a cache, gated MLP, and how their weights are read.
+
+Shape letters: B batch rows, N nodes, H hidden, A query heads, G key/value heads, D head size, S columns read.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from outrider.engine.cache import Cache
+from outrider.models.linear import Linear, pack
+from outrider.models.masks import Visible
+
+ReadTensor = Callable[[str], Tensor]
+
+
+class Sizes(NamedTuple):
+    """Numbers of query and key/value heads, the size of a head, and what norms add to the mean square."""
+
+    queries: int
+    keys: int
+    head: int
+    eps: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Weights of one layer; queries, keys and values as one linear, gate and up as another.
+
+    Attributes:
+        layer: its number, under which the cache keeps its keys.
+        sinks: [A] logit of a key that every query sees and whose value is zero, or None.
+    """
+
+    layer: int
+    attention_norm: Tensor
+    qkv: Linear
+    query_norm: Tensor | None
+    key_norm: Tensor | None
+    output: Linear
+    mlp_norm: Tensor
+    gate_up: Linear
+    down: Linear
+    sinks: Tensor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What all layers of one forward pass share: where keys go, how far they are read, the nodes' angles."""
+
+    cache: Cache
+    rows: slice
+    columns: Tensor | slice
+    span: int
+    cos: Tensor
+    sin: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReader:
+    """Reads the weights of layers.
+
+    Args:
+        read: gives a tensor by its Hugging Face name.
+        dtype: of linear weights.
+        activations: of vectors and of what flows.
+        device: where they go.
+    """
+
+    read: ReadTensor
+    dtype: torch.dtype
+    activations: torch.dtype
+    device: torch.device
+
+    def linear(self, *names: str, bias: bool = False) -> Linear:
+        """Stack the outputs of linear layers that read the same input."""
+        weight = torch.cat([self.read(f"{name}.weight") for name in names])
+        offset = torch.cat([self.read(f"{name}.bias") for name in names]) if bias else None
+        return pack(weight, offset, self.dtype, self.device)
+
+    def vector(self, name: str) -> Tensor:
+        """Read a norm's weights or another vector."""
+        return self.read(name).to(device=self.device, dtype=self.activations)
+
+    def block(
+        self, prefix: str, layer: int, *, qk_norm: bool, qkv_bias: bool, output_bias: bool, mlp_bias: bool, sinks: bool = False
+    ) -> Block:
+        """Read the layer whose tensors start with ``prefix`` and its number."""
+        prefix = f"{prefix}{layer}."
+        attention = f"{prefix}self_attn."
+        return Block(
+            layer=layer,
+            attention_norm=self.vector(f"{prefix}input_layernorm.weight"),
+            qkv=self.linear(*(f"{attention}{part}_proj" for part in "qkv"), bias=qkv_bias),
+            query_norm=self.vector(f"{attention}q_norm.weight") if qk_norm else None,
+            key_norm=self.vector(f"{attention}k_norm.weight") if qk_norm else None,
+            output=self.linear(f"{attention}o_proj", bias=output_bias),
+            mlp_norm=self.vector(f"{prefix}post_attention_layernorm.weight"),
+            gate_up=self.linear(f"{prefix}mlp.gate_proj", f"{prefix}mlp.up_proj", bias=mlp_bias),
+            down=self.linear(f"{prefix}mlp.down_proj", bias=mlp_bias),
+            sinks=self.vector(f"{attention}sinks") if sinks else None,
+        )
+
+
+def rms_norm(values: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """Apply an RMS norm over the last axis."""
+    return functional.rms_norm(values, weight.shape, weight, eps)
+
+
+def rotate(heads_BNAD: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
+    """Rotate halves of each head: (x, y) to (x cos - y sin, y cos + x sin)."""
+    swapped = heads_BNAD.roll(heads_BNAD.shape[-1] // 2, -1)
+    return torch.addcmul(heads_BNAD * cos, swapped, signed_sin)
+
+
+def node_columns(width: int, lengths_B: Tensor, span: int) -> Tensor | slice:
+    """Where a pass leaves its rows: behind the committed ones; of a single sequence, the last of the span."""
+    if len(lengths_B) == 1:
+        return slice(span - width, span)
+    return lengths_B[:, None] + torch.arange(width, device=lengths_B.device)
+
+
+def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Visible) -> Tensor:
+    """Leave the nodes' keys and values in the cache and mix what each node sees.
+
+    Takes and returns [..., H]; the vectors are shared out evenly among the rows of the pass, B rows of N nodes.
+    """
+    batch = shared.rows.stop - shared.rows.start
+    vectors = normed.reshape(-1, normed.shape[-1])
+    qkv = block.qkv(vectors).view(batch, len(vectors) // batch, -1, sizes.head)
+    queries_keys, value_BNGD = qkv.split_with_sizes((sizes.queries + sizes.keys, sizes.keys), 2)
+    if block.query_norm is not None and block.key_norm is not None:
+        query, key = queries_keys.split_with_sizes((sizes.queries, sizes.keys), 2)
+        query, key = rms_norm(query, block.query_norm, sizes.eps), rms_norm(key, block.key_norm, sizes.eps)
+        queries_keys = torch.cat((query, key), 2)
+    rotated = rotate(queries_keys, shared.cos, shared.sin)
+    query_BNAD, key_BNGD = rotated.split_with_sizes((sizes.queries, sizes.keys), 2)
+    layer, rows = block.layer, shared.rows
+    shared.cache.write(layer, rows, shared.columns, key_BNGD.transpose(1, 2), value_BNGD.transpose(1, 2))
+    key_BGSD, value_BGSD = shared.cache.read(layer, rows, slice(visible.first, shared.span))
+    mixed_BAND = mix(query_BNAD.transpose(1, 2), key_BGSD, value_BGSD, visible.mask, block.sinks)
+    return block.output(mixed_BAND.transpose(1, 2).reshape(len(vectors), -1)).view(normed.shape)
+
+
+def mix(query_BAND: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, mask: Tensor, sinks_A: Tensor | None) -> Tensor:
+    """Scaled dot-product attention, [B, A, N, D]; a sink is one more key whose logit is learnt and value zero."""
+    if sinks_A is not None:
+        batch, keys, _, size = key_BGSD.shape
+        nothing = key_BGSD.new_zeros(batch, keys, 1, size)
+        key_BGSD, value_BGSD = torch.cat((key_BGSD, nothing), 2), torch.cat((value_BGSD, nothing), 2)
+        heads, nodes = query_BAND.shape[1:3]
+        sink_BAN1 = sinks_A.view(1, -1, 1, 1).expand(batch, heads, nodes, 1)
+        mask = torch.cat((mask.expand(-1, heads, -1, -1), sink_BAN1), -1)
+    return functional.scaled_dot_product_attention(
+        query_BAND, key_BGSD, value_BGSD, attn_mask=mask, enable_gqa=query_BAND.shape[1] != key_BGSD.shape[1]
+    )
+
+
+def mlp(normed: Tensor, block: Block) -> Tensor:
+    """Gate, up, down: [..., H] to [..., H]."""
+    gate, up = block.gate_up(normed.reshape(-1, normed.shape[-1])).chunk(2, -1)
+    return block.down(functional.silu(gate) * up).view(normed.shape)
