@@ -228,6 +228,25 @@ def models_show(model: o.Model, *, as_json: o.Json = False) -> None:
     command.run_show(model, as_json=as_json)
 
 
+@app.command()
+def inspect(
+    drafter: Annotated[str, typer.Argument(help="A folder, a GGUF file, or owner/name on the hub.")],
+    *,
+    target: Annotated[
+        str | None, typer.Option("--target", metavar="MODEL", help="Say whether it fits this one.", show_default=False)
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="KEY", help="Pass over this key; repeatable.", show_default=False),
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Show what a draft model is, whether it fits a target, and the flags that run it as trained elsewhere."""
+    from outrider.commands import inspect as command
+
+    raise typer.Exit(command.run(command.Request(drafter=drafter, target=target, allow=allow or (), as_json=as_json)))
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; return the exit code. What goes wrong is one line on standard error."""
     wanted, debug = _without_debug(arguments)

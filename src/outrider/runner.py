@@ -59,8 +59,8 @@ def load(
         drafter: a name of the table of drafters; see ``docs/drafters.md``.
         draft_model: of drafters that have weights: a folder, a GGUF file or ``owner/name`` on the hub.
         draft: settings of drafting.
-        dtype: of the weights, the draft model's too: float32, float16 (on a CPU with fp32 sums), bfloat16; auto is float32 on a CPU
-            and bfloat16 on a GPU.
+        dtype: of the weights, the draft model's too: float32, float16 (on a CPU with fp32 sums), bfloat16; auto is
+            float32 on a CPU and bfloat16 on a GPU.
         device: cpu, cuda, ...; auto takes a GPU if there is one.
         slots: sequences that run at once.
         max_len: longest sequence in tokens, prompt and output together.
@@ -154,9 +154,7 @@ class Runner:
         costs: what passes cost; learnt anew if not given.
     """
 
-    def __init__(
-        self, loaded: Loaded, drafter: str, *, slots: int, max_len: int, costs: "Costs | None" = None
-    ) -> None:
+    def __init__(self, loaded: Loaded, drafter: str, *, slots: int, max_len: int, costs: "Costs | None" = None) -> None:
         self.loaded = loaded
         self.checkpoint, self.target, self.tokenizer = loaded.checkpoint, loaded.target, loaded.tokenizer
         self.slots, self.max_len = slots, max_len
@@ -173,9 +171,7 @@ class Runner:
 
     def resized(self, max_len: int) -> "Runner":
         """Return a runner over the same models for sequences of another length; it knows what passes cost."""
-        return Runner(
-            self.loaded, self.drafter.name, slots=self.slots, max_len=max_len, costs=self.engine.costs
-        )
+        return Runner(self.loaded, self.drafter.name, slots=self.slots, max_len=max_len, costs=self.engine.costs)
 
     def encode(self, prompt: Prompt) -> tuple[int, ...]:
         """Turn a text, a chat (``role`` and ``content`` each) or token ids into token ids."""

@@ -97,6 +97,19 @@ def test_a_folder_without_weights_is_said(tmp_path):
     assert "has no weights" in refused(folder_of(tmp_path))
 
 
+def test_a_single_file_of_weights_may_have_any_name(tmp_path):
+    folder = folder_of(tmp_path, {"a": torch.ones(2)})
+    (folder / "model.safetensors").rename(folder / "dflash_draft_model.safetensors")
+    assert set(open_checkpoint(source_of(folder)).tensors) == {"a"}
+
+
+def test_several_files_without_an_index_are_said(tmp_path):
+    folder = folder_of(tmp_path)
+    for name in ("one", "two"):
+        save_file({name: torch.ones(2)}, folder / f"{name}.safetensors")
+    assert "holds 2 safetensors files and no model.safetensors.index.json" in refused(folder)
+
+
 def test_pickled_weights_are_refused(tmp_path):
     folder_of(tmp_path)
     (tmp_path / "pytorch_model.bin").write_bytes(b"x")

@@ -25,7 +25,7 @@ def run(pair: Pair, drafter, prompt, params: SamplingParams, costs: Costs | None
 
 
 def inside(sequence: Sequence) -> list[int]:
-    """Places of words that end an accepted path early: accepted, but not the last of their round, and said first there."""
+    """Places of words accepted before the last of their round, each said there for the first time."""
     places, done = [], 0
     for taken in sequence.rounds:
         places += range(done, done + max(0, taken.accepted - 1))
@@ -104,6 +104,14 @@ def test_the_first_rounds_of_an_engine_go_without_drafts_to_learn_what_a_plain_p
     assert rounds[2].drafted > 0
 
 
+@pytest.mark.parametrize("slots", [3, 5])
+def test_a_batch_that_never_runs_alone_is_drafted_for_too(pair, slots):
+    drafter = DFlashDrafter.build(Setting(slots, MAX_LEN, pair.network))
+    engine = engine_of(pair.target, drafter, slots=slots, max_len=MAX_LEN, costs=Costs())
+    sequences = finish(engine, [(PROMPTS[1], SamplingParams(max_tokens=NEW))] * slots)
+    assert all(any(r.drafted for r in sequence.rounds) for sequence in sequences)
+
+
 def test_a_drafter_that_is_never_right_pauses_longer_and_longer(pair):
     stranger = tiny_network(pair.target, seed=9, hidden_size=pair.target.config.hidden_size)
     drafter = DFlashDrafter.build(Setting(1, MAX_LEN, stranger))
@@ -131,7 +139,9 @@ def test_drawn_drafts_are_accepted_more_often_than_best_ones_when_texts_are_draw
     for sampled in (True, False):
         drafter = drafter_of(pair.network, slots=8, sampled=sampled)
         engine = engine_of(pair.target, drafter, slots=8, max_len=MAX_LEN)
-        requests = [(p, SamplingParams(temperature=1.0, seed=seed, max_tokens=NEW)) for p in PROMPTS for seed in range(4)]
+        requests = [
+            (p, SamplingParams(temperature=1.0, seed=seed, max_tokens=NEW)) for p in PROMPTS for seed in range(4)
+        ]
         rounds = [r for s in finish(engine, requests) for r in s.rounds]
         accepted[sampled] = sum(r.accepted for r in rounds) / len(rounds)
     assert accepted[True] > accepted[False]

@@ -1,4 +1,4 @@
-"""The law of a tiny target's texts by enumeration, texts sampled by the engine, and the comparison of both by chi-square.
+"""A tiny target's law by enumeration, texts sampled by the engine, and the comparison of both by chi-square.
 
 A vocabulary of four words, texts of four tokens, 1500 texts a case with seeds 0 to 1499. The reference law is made
 of Transformers' processors.

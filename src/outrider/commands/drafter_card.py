@@ -41,20 +41,20 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _fields(header: str) -> list[str]:
-    import yaml  # comes with huggingface_hub
-
-    try:
-        held = yaml.safe_load(header)
-    except yaml.YAMLError:
-        return []
-    found = held if isinstance(held, dict) else {}
-    return [f"{key}: {_short(found[key])}" for key in FIELDS if found.get(key)]
+    """Return the fields that tell something, each with its value or the items of its list."""
+    found = []
+    for field in FIELDS:
+        match = re.search(rf"^{field}:[ \t]*(.*(?:\n[ \t]*- .*)*)", header, re.MULTILINE)
+        items = re.split(r"\n[ \t]*- ", match[1]) if match else []
+        values = [item.strip(" \t'\"[]") for item in items]
+        if any(values):
+            found.append(f"{field}: {_short([value for value in values if value])}")
+    return found
 
 
 def _lines(body: str) -> list[str]:
     plain = [line for line in body.splitlines() if not line.startswith(TABLE_OR_CODE)]
-    telling = [" ".join(line.split()) for line in plain if TELLING.search(line)]
-    return [_short(line.lstrip("#*- ")) for line in telling][:MOST_LINES]
+    return [_short(line.replace("**", "").lstrip("#*- ")) for line in plain if TELLING.search(line)][:MOST_LINES]
 
 
 def _short(value: Any) -> str:

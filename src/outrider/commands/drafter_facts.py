@@ -1,14 +1,14 @@
-"""What the headers of a drafter say, whether it fits a target, and how engines run it. Reads no weights, needs no torch."""
+"""What the headers of a drafter say, whether it fits a target, and how engines run it. Needs no torch."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from outrider.checkpoint import Checkpoint
 from outrider.commands.drafter_card import training_notes
-from outrider.commands.drafter_engines import Case, EngineAdvice, advise
+from outrider.commands.engines import Case, EngineAdvice, advise
 from outrider.commands.model_facts import MemoryNeed, memory_needs, rope_text, stored_bytes
 from outrider.errors import CheckpointError, UnsupportedError
 from outrider.models.dflash.config import DFlashConfig, LayerMask
@@ -171,13 +171,13 @@ def drafter_facts(
         target=None if target is None else target.name,
         fits=None if config is None or target is None else not remaining(misfits, allow),
         runs=not left,
-        engines=[] if config is None else advise(_case(name, config, found, target)),
+        engines=[] if config is None else advise(_case(name, found, config, target)),
     )
 
 
-def _case(name: str, config: DFlashConfig, found: Examined, target: NamedTarget | None) -> Case:
-    raw = found.checkpoint.config
-    return Case(config, raw, name) if target is None else Case(config, raw, name, target.name, target.kind)
+def _case(name: str, found: Examined, config: DFlashConfig, target: NamedTarget | None) -> Case:
+    case = Case(config, found.checkpoint.config or found.checkpoint.metadata, name, doubtful=bool(found.problems))
+    return case if target is None else replace(case, target=target.name, target_kind=target.kind)
 
 
 def _problems(own: Sequence[Problem], misfits: Sequence[Problem], allow: Sequence[str]) -> list[ProblemFacts]:
@@ -228,11 +228,10 @@ def _layer(number: int, mask: LayerMask) -> LayerFacts:
 def _taps(config: DFlashConfig) -> dict[str, list[int]]:
     taps, shifted = list(config.taps), [tap + 1 for tap in config.taps]
     return {
-        "z-lab target_layer_ids (output of block)": taps,
+        "z-lab, SpecForge, DeepSpec, ModelOpt, NeMo, SGLang, MLX, MAX: output of block": taps,
         "Transformers hidden_states": shifted,
         "speculators aux_hidden_state_layer_ids": shifted,
-        "vLLM auxiliary layers": shifted,
-        "SGLang target_layer_ids": taps,
+        "vLLM auxiliary layers, onnxruntime-genai: input of block": shifted,
         "llama.cpp dflash.target_layers": shifted,
     }
 

@@ -1,4 +1,4 @@
-"""``outrider inspect``: what a drafter is, whether it fits a target, how engines run it. Headers only; needs no torch."""
+"""``outrider inspect``: what a drafter is, whether it fits a target, how engines run it. Headers only, no torch."""
 
 import sys
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from outrider.commands.screen import stderr, stdout, waiting
 from outrider.models.dflash.formats import examine
 
 if TYPE_CHECKING:
-    from outrider.commands.drafter_engines import EngineAdvice
     from outrider.commands.drafter_facts import DrafterFacts, DrafterShape, LayerFacts, NamedTarget
+    from outrider.commands.engines import EngineAdvice
 
 REFUSED = 2
 

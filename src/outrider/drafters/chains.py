@@ -14,6 +14,7 @@ from torch import Tensor
 from outrider.engine.interfaces import Slot
 from outrider.engine.rules import Rules, draw
 from outrider.engine.uniforms import DRAFT
+from outrider.engine.words import best_word
 from outrider.models.dflash.network import DFlash, Draft
 
 
@@ -50,9 +51,9 @@ def chains(network: DFlash, draft: Draft, slots: list[Slot | None], *, depth: in
 
 def _best(network: DFlash, logits_BKV: Tensor) -> list[Chain]:
     """The best word of each slot, all slots at once."""
-    best = logits_BKV.max(-1)
-    chances_BK = (best.values - logits_BKV.logsumexp(-1)).exp()
-    tokens_BK = best.indices if network.words is None else network.words[best.indices]
+    best_BK = best_word(logits_BKV)
+    chances_BK = (logits_BKV.gather(-1, best_BK[..., None])[..., 0] - logits_BKV.logsumexp(-1)).exp()
+    tokens_BK = best_BK if network.words is None else network.words[best_BK]
     return [Chain(tokens, chances) for tokens, chances in zip(tokens_BK.tolist(), chances_BK.tolist(), strict=True)]
 
 

@@ -75,7 +75,7 @@ class DDTreeDrafter:
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
         """Propose a tree a slot."""
         self._costs = costs
-        if self._adaptive and self._pause.resting(costs):
+        if self._adaptive and self._pause.resting(costs, len(slots)):
             return [Proposal() for _ in slots]
         draft = self._blocks.draft(slots)
         if draft is None:

@@ -61,7 +61,7 @@ class DFlashDrafter:
         """Propose a chain a slot."""
         self._costs = costs
         adaptive = self._options.tokens is None
-        if adaptive and self._pause.resting(costs):
+        if adaptive and self._pause.resting(costs, len(slots)):
             return [Proposal() for _ in slots]
         draft = self._blocks.draft(slots)
         if draft is None:

@@ -16,9 +16,9 @@ class Pause:
         self._left = 0
         self._length = _SHORTEST
 
-    def resting(self, costs: Costs) -> bool:
-        """Say whether this round goes without drafts; also while the cost of a plain pass is not known."""
-        if not costs.knows(1):
+    def resting(self, costs: Costs, rows: int) -> bool:
+        """Say whether a round of so many rows goes without drafts; also while a plain one's cost is not known."""
+        if not costs.knows(rows):
             return True
         self._left = max(self._left - 1, -1)
         return self._left >= 0

@@ -1,6 +1,6 @@
 """What a drafter is built from."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from outrider.drafters.options import DraftOptions
 from outrider.errors import UsageError
@@ -21,7 +21,7 @@ class Setting:
     slots: int
     max_len: int
     network: DFlash | None = None
-    options: DraftOptions = DraftOptions()
+    options: DraftOptions = field(default_factory=DraftOptions)
 
     def needed_network(self, drafter: str) -> DFlash:
         """Return the draft model.

@@ -46,8 +46,8 @@ class Costs:
         self._table = self._blend()
 
     def knows(self, width: int) -> bool:
-        """Whether a pass of ``width`` nodes, one of the table, was measured; always where nothing is learnt."""
-        return not self._learn or self._weights[WIDTHS.index(width)] > 0
+        """Whether a pass of ``width`` nodes was measured, or never will be: only those of the table are."""
+        return not self._learn or width not in WIDTHS or self._weights[WIDTHS.index(width)] > 0
 
     def of(self, width: int, rows: int = 1) -> float:
         """Cost of a pass of ``width`` nodes for each of ``rows`` sequences, in passes of one node each."""

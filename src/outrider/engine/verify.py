@@ -15,6 +15,7 @@ from outrider.engine.rules import Rules, draw
 from outrider.engine.tree import DraftTree
 from outrider.engine.uniforms import ACCEPT, DECIDE, RESIDUAL, Uniforms
 from outrider.engine.walk import Walk, follow
+from outrider.engine.words import best_word
 from outrider.errors import VerificationError
 
 
@@ -32,7 +33,7 @@ def verify(
         rules: per row; None for a row that does not count.
         positions: per row the index in the sequence of the token that follows the root.
     """
-    decisions_BN = logits_BNV.argmax(-1)
+    decisions_BN = best_word(logits_BNV)
     for row, rule in enumerate(rules):
         if rule is None or (rule.params.greedy and not rule.params.edits_logits):
             continue

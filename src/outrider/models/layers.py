@@ -87,7 +87,15 @@ class BlockReader:
         return self.read(name).to(device=self.device, dtype=self.activations)
 
     def block(
-        self, prefix: str, layer: int, *, qk_norm: bool, qkv_bias: bool, output_bias: bool, mlp_bias: bool, sinks: bool = False
+        self,
+        prefix: str,
+        layer: int,
+        *,
+        qk_norm: bool,
+        qkv_bias: bool,
+        output_bias: bool,
+        mlp_bias: bool,
+        sinks: bool = False,
     ) -> Block:
         """Read the layer whose tensors start with ``prefix`` and its number."""
         prefix = f"{prefix}{layer}."

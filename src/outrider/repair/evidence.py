@@ -107,7 +107,7 @@ def found_row(finding: Finding, judge: Judge, final: DFlashConfig) -> Row:
         difference=None if difference is None else difference.value,
         low=None if difference is None else difference.low,
         high=None if difference is None else difference.high,
-        note=_note(finding),
+        note=_note(finding, final),
     )
 
 
@@ -116,7 +116,8 @@ def _tried(finding: Finding, judge: Judge, config: DFlashConfig) -> Tried:
     return Tried(value=finding.question.value(config), length=score.length, log_prob=score.log_prob)
 
 
-def _note(finding: Finding) -> str:
+def _note(finding: Finding, final: DFlashConfig) -> str:
     if finding.measured:
         return ""
-    return "default kept" if finding.keeps_default else "the default is clearly worse; the best found is taken"
+    kept = str(finding.question.value(final)) == str(finding.question.default)
+    return "default kept" if kept else "the default is clearly worse, alone or with the others: the best found"

@@ -4,6 +4,7 @@ What the tensors determine replaces what the config says of it, and keys that ca
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from outrider.checkpoint import TensorInfo
@@ -12,9 +13,10 @@ from outrider.models.dflash.formats.problems import Problem
 from outrider.models.dflash.formats.shape import MaskToken
 from outrider.models.dflash.formats.speculators import INNER, TAPS, is_speculators, read_speculators, speculators_keys
 from outrider.models.dflash.formats.zlab import NESTED, read_zlab, zlab_keys
-from outrider.repair.writing import SIZES
+from outrider.repair.writing import SIZES, zlab_config
 
 Raw = dict[str, Any]
+ROPE_KEYS = frozenset(("rope_theta", "rope_scaling", "rope_parameters"))
 # Keys without which a config cannot be read, and their other names; where they are absent, what is usual stands in.
 _NEEDED = {
     "mask_token_id": "dspark_noise_token_id",
@@ -37,28 +39,34 @@ class Given(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_given(raw: Raw, sizes: Raw, tensors: Mapping[str, TensorInfo], *, mask_embedding: bool) -> Given:
+def read_given(raw: Raw, usual: DFlashConfig, tensors: Mapping[str, TensorInfo]) -> Given:
     """Read a config.json for what it says beside the sizes.
 
     Args:
         raw: its keys; empty where there is none.
-        sizes: a config of which only what the tensors determine is used (``writing.zlab_config``).
+        usual: what fits the tensors; its sizes go before what the config says of them.
         tensors: under z-lab names.
-        mask_embedding: whether the drafter brings a vector for masked slots.
     """
     if not raw:
         return Given(None, frozenset(), ())
     inner = [part for key in (NESTED, INNER) if isinstance(part := raw.get(key), dict)]
     keys = frozenset(key for part in (raw, *inner) for key, value in part.items() if value is not None)
-    mask, notes = MaskToken(mask_embedding), list[str]()
+    sizes, mask, notes = zlab_config(usual), MaskToken(usual.mask_embedding), list[str]()
     for _ in keys:
         config, problems = _read(raw, sizes, tensors, mask)
         wrong = {problem.key: problem.message for problem in problems if problem.fatal}
         if not wrong:
-            return Given(config, keys, tuple(notes))
+            return Given(_with_usual(config, usual, keys), keys, tuple(notes))
         notes += [f"config.json, {key}, is not used: {message}" for key, message in wrong.items() if key in keys]
         raw = _without(raw, wrong)
     return Given(None, frozenset(), (*notes, "config.json could not be read; the search starts without it."))
+
+
+def _with_usual(config: DFlashConfig, usual: DFlashConfig, keys: frozenset[str]) -> DFlashConfig:
+    """Take from the target what the config does not state, instead of the format's own default."""
+    if "max_position_embeddings" not in keys:
+        config = replace(config, max_positions=usual.max_positions)
+    return config if keys & ROPE_KEYS else replace(config, rope=usual.rope)
 
 
 def _read(

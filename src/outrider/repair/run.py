@@ -19,7 +19,6 @@ from outrider.repair.readings import WINDOWS, questions, window_of
 from outrider.repair.search import Search, Told, beginnings
 from outrider.repair.start import WINDOW, starting_config
 from outrider.repair.weigh import decided, weigh
-from outrider.repair.writing import zlab_config
 from outrider.replay import Recording, replay
 
 # Problems of a starting point, which the search is there to solve.
@@ -99,7 +98,7 @@ def repair(
     likely = ground.mask_tokens[: ground.likely]
     tries = beginnings(ground.start, target.config.num_layers, mask_tokens=likely, windows=ground.windows)
     findings = weigh(search, search.run(tries))
-    found = decided(findings, findings[0].best)
+    found = decided(search, findings, findings[0].best)
     final = replace(found, layers=with_default_windows(found, ground.given.config, recording.longest))
     rows = [
         *tensor_rows(ground.inferred, mask_embedding=drafter.mask_embedding),
@@ -123,8 +122,7 @@ def _ground(
 ) -> _Ground:
     inferred, mask = infer(drafter.shapes, target.config), drafter.mask_embedding
     usual = starting_config(inferred, target.config, given=None, mask_embedding=mask)
-    checkpoint = drafter.checkpoint
-    given = read_given(checkpoint.config, zlab_config(usual), checkpoint.tensors, mask_embedding=mask)
+    given = read_given(drafter.checkpoint.config, usual, drafter.checkpoint.tensors)
     start = starting_config(inferred, target.config, given=given.config, mask_embedding=mask)
     check_all_have_a_place(drafter.shapes, start.tensor_shapes())
     stated = () if given.config is None or start.mask_token is None else (start.mask_token,)

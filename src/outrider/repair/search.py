@@ -7,18 +7,20 @@ answers get a first look at few anchors, the best of them a second at more.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 from outrider.models.dflash.config import DFlashConfig, LayerMask
 from outrider.repair.judge import Judge
 from outrider.repair.readings import DECISIVE, Question
 from outrider.repair.start import tap_lists
 
-SWEEPS = 5
-BEGINNINGS = 3  # tried in turn while nothing works
+SWEEPS = 4
+BEGINNINGS = 2  # tried in turn while nothing works
 WORKS = 1.5  # acceptance length from which on no other beginning is tried
 KEPT = 4  # answers that get a second look, at least
-SHARE = 4  # a first look passes on one in so many
+SHARE = 6  # a first look passes on one in so many
 USUAL_SIZES = (8, 16)
+WORTHWHILE, MUCH = 0.01, 0.3  # nats a slot: a sweep that gains less is the last
 
 Told = Callable[[str], None]
 
@@ -31,37 +33,38 @@ class Search:
         judge: scores readings.
         questions: what is open.
         told: is told what is being tried.
-        ranked: for each key the other readings of the last time it was asked, best first.
+        ranked: for each key the answers that got a second look the last time, best first.
     """
 
     judge: Judge
     questions: Sequence[Question]
     told: Told
-    ranked: dict[str, list[DFlashConfig]] = field(default_factory=dict)
+    ranked: dict[str, list[Any]] = field(default_factory=dict)
 
     def run(self, beginnings: Sequence[DFlashConfig]) -> DFlashConfig:
         """Return the best reading found."""
         self.tell(f"{len(beginnings)} beginnings")
-        found: list[DFlashConfig] = []
+        found: list[tuple[DFlashConfig, dict[str, list[Any]]]] = []
         for config in self._best(beginnings, BEGINNINGS, slots=DECISIVE):
-            found.append(self.improve(config))
-            if self.judge.score(found[-1], 1).length >= WORKS:
+            self.ranked = {}
+            found.append((self.improve(config), self.ranked))
+            if self.judge.score(found[-1][0], 1).length >= WORKS:
                 break
-        best = max(found, key=lambda config: self.judge.worth(config, None, 1))
-        return best if best is found[-1] else self.improve(best)  # what is ranked must belong to it
-
-    def tell(self, line: str) -> None:
-        """Say what is tried now, and what it took so far."""
-        self.told(f"{line} ({self.judge.num_readings} readings, {self.judge.num_blocks} blocks so far)")
+        best, self.ranked = max(found, key=lambda one: self.judge.worth(one[0], DECISIVE, 1))
+        return best
 
     def improve(self, config: DFlashConfig) -> DFlashConfig:
-        """Ask all questions until no answer changes."""
+        """Ask all questions until the answers hardly change; the second time only what looked good the first time."""
         for sweep in range(SWEEPS):
             before = config
             for question in self.questions:
                 self.tell(f"{question.key}, sweep {sweep + 1}")
                 config = self._ask(question, config)
-            if config == before:
+            slots = min(DECISIVE, before.max_tokens, config.max_tokens)
+            worth = self.judge.worth(config, slots, 1)
+            gained = worth - self.judge.worth(before, slots, 1)
+            enough = MUCH if worth < 0 else WORTHWHILE  # what guesses worse than frequencies must improve fast
+            if config.block_size == before.block_size and gained < enough:
                 break
         return config
 
@@ -69,11 +72,23 @@ class Search:
         others = question.others(config)
         if not others:
             return config
+        if question.key in self.ranked:
+            others = [other for other in others if question.value(other) in self.ranked[question.key]]
         slots = question.slots((config, *others))
         best = self._best(others, max(KEPT, len(others) // SHARE), slots=slots)
-        self.ranked[question.key] = best
-        better = self.judge.worth(best[0], slots, 1) > self.judge.worth(config, slots, 1)
-        return best[0] if better else config
+        both = sorted((config, *best), key=lambda one: -self.judge.worth(one, slots, 1))
+        self.ranked[question.key] = [question.value(one) for one in both]
+        return both[0]
+
+    def rival(self, question: Question, config: DFlashConfig) -> DFlashConfig | None:
+        """Return the reading with the best answer to one question that is not the one at hand; None without any."""
+        own = question.value(config)
+        best = next((value for value in self.ranked.get(question.key, []) if value != own), None)
+        return next((other for other in question.others(config) if question.value(other) == best), None)
+
+    def tell(self, line: str) -> None:
+        """Say what is tried now, and what it took so far."""
+        self.told(f"{line} ({self.judge.num_readings} readings, {self.judge.num_blocks} blocks so far)")
 
     def _best(self, readings: Iterable[DFlashConfig], count: int, *, slots: int | None) -> list[DFlashConfig]:
         """The best few, best first, by a first look at all of them and a second at these."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from outrider.acceptance import Interval
 from outrider.models.dflash.config import DFlashConfig
-from outrider.repair.readings import Question
+from outrider.repair.readings import DECISIVE, Question
 from outrider.repair.search import Search
 
 SMALL = 0.002  # nats; what differs by less makes no difference to anybody
@@ -49,22 +49,18 @@ def weigh(search: Search, config: DFlashConfig) -> list[Finding]:
 
 def _winner(search: Search, question: Question, config: DFlashConfig) -> DFlashConfig | None:
     """The rival, if it clearly beats the reading."""
-    rival = _rival(search, question)
     search.tell(f"proof of {question.key}")
+    rival = search.rival(question, config)
     if rival is None or not is_clear(_difference(search, question, rival, config)):
         return None
     return rival
 
 
 def _finding(search: Search, question: Question, best: DFlashConfig) -> Finding:
-    rival = _rival(search, question)
+    rival = search.rival(question, best)
     difference = None if rival is None else _difference(search, question, best, rival)
     measured = difference is not None and is_clear(difference)
     return Finding(question, best, rival, difference, measured, not measured and _default_holds(search, question, best))
-
-
-def _rival(search: Search, question: Question) -> DFlashConfig | None:
-    return next(iter(search.ranked.get(question.key, [])), None)
 
 
 def _default_holds(search: Search, question: Question, best: DFlashConfig) -> bool:
@@ -88,9 +84,11 @@ def with_default(question: Question, config: DFlashConfig) -> DFlashConfig | Non
     return next((other for other in question.others(config) if question.value(other) == question.default), None)
 
 
-def decided(findings: Iterable[Finding], config: DFlashConfig) -> DFlashConfig:
-    """Return the best reading with the defaults where nothing was measured."""
+def decided(search: Search, findings: Iterable[Finding], best: DFlashConfig) -> DFlashConfig:
+    """Return the best reading with the defaults where nothing was measured, unless they are clearly worse together."""
+    config = best
     for finding in findings:
         if finding.keeps_default:
             config = with_default(finding.question, config) or config
-    return config
+    slots = min(DECISIVE, best.max_tokens, config.max_tokens)
+    return best if is_clear(search.judge.difference(best, config, slots)) else config

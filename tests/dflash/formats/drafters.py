@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from dflash.drafter_files import DEFAULTS, weights_of
 from dflash.reference import Tensors, draft_logits
 from torch import Tensor
 
 from outrider.checkpoint import Source, open_checkpoint, resolve
+from outrider.errors import CheckpointError
 from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig
 from outrider.models.dflash.formats import Examined, examine, read_drafter
@@ -50,6 +52,16 @@ def config_of(path: Path) -> DFlashConfig:
 
 def problem_keys(path: Path) -> list[str]:
     return [problem.key for problem in found_in(path).problems]
+
+
+def refusal(path: Path, *allow: str) -> str:
+    """The one line with which a drafter is refused."""
+    with pytest.raises(CheckpointError) as caught:
+        read_drafter(source_of(path), allow=allow)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert message.startswith(f"{path} is not run as a drafter. ")
+    return message
 
 
 def weights(target_hidden: int = 32, **config: Any) -> Tensors:

@@ -42,12 +42,14 @@ def masks(draw) -> tuple[LayerMask, ...]:
 def successors(draw) -> dict:
     kind = draw(st.sampled_from(["dflash", "dflash2", "dspark"]))
     if kind == "dflash2":
-        return {"kind": kind, "convolution": Convolution(draw(sizes), 4), "selector": Selector(draw(sizes), 2)}
+        convolution, selector = Convolution(draw(sizes), 4), Selector(draw(sizes), 2)
+        return {"kind": kind, "convolution": convolution, "selector": selector, "anchor_predicts": draw(st.booleans())}
     if kind == "dspark":
         markov = Markov(draw(sizes), draw(st.sampled_from(["vanilla", "gated", "rnn"])))
         confidence = draw(st.sampled_from([None, Confidence(with_markov=True), Confidence(with_markov=False)]))
-        return {"kind": kind, "markov": markov, "confidence": confidence}
-    return {"kind": kind}
+        anchor_predicts = markov.kind == "rnn" or draw(st.booleans())  # a recurrence starts at the anchor
+        return {"kind": kind, "markov": markov, "confidence": confidence, "anchor_predicts": anchor_predicts}
+    return {"kind": kind, "anchor_predicts": draw(st.booleans())}
 
 
 @st.composite
@@ -68,7 +70,6 @@ def configs(draw) -> DFlashConfig:
         rope=draw(ropes()),
         layers=draw(masks()),
         block_size=draw(st.integers(2, 32)),
-        anchor_predicts=draw(st.booleans()),
         mask_token=draw(st.integers(0, vocabulary - 1)),
         taps=tuple(sorted(draw(st.sets(st.integers(0, depth - 2), min_size=1, max_size=8)))),
         target_hidden_size=draw(sizes),

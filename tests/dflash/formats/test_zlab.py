@@ -114,6 +114,11 @@ def test_keys_may_stand_at_the_top_or_in_dflash_config(tmp_path):
     assert config_of(folder) == nested
 
 
+def test_f8_a_mask_token_that_ends_texts_is_noted(tmp_path):
+    notes = found_in(write_drafter(tmp_path, eos_token_id=264)).notes
+    assert "mask_token_id is 264, the end of text too; a drafter is seldom trained so." in notes
+
+
 def test_dflash2_reads(tmp_path):
     config = config_of(write_drafter(tmp_path, **DFLASH2))
     assert (config.kind, config.convolution, config.selector) == ("dflash2", Convolution(2, 4), Selector(6, 5))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from outrider.drafters.words import best_words
+from outrider.engine.words import best_words
 from outrider.models.dflash.heads import Correction
 
 

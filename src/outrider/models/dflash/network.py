@@ -60,12 +60,12 @@ class DFlash:
     def __init__(
         self, config: DFlashConfig, read: ReadTensor, target: Decoder, mask_embedding: Tensor | None = None
     ) -> None:
-        self.config, self.device = config, target.device
+        self.device = target.device
+        self._read_as(config)
         self._target, self.target_vocab = target, target.config.vocab_size
         reader = BlockReader(_scaling_values(read, config.value_scale), target.dtype, target.activations, target.device)
         self._fc = reader.linear("fc")
         self._hidden_norm, self._norm = reader.vector("hidden_norm.weight"), reader.vector("norm.weight")
-        self._sizes = Sizes(config.num_heads, config.num_kv_heads, config.head_dim, config.norm_eps)
         self._blocks = [
             reader.block(
                 "layers.",
@@ -85,7 +85,6 @@ class DFlash:
         self._table = reader.vector("embed_tokens.weight") if config.own_embedding else None
         self.words = self._read_words(read)
         self._mask_embedding = None if mask_embedding is None else mask_embedding.to(self._norm)
-        self._angles = Angles(config.rope, config.head_dim, target.device)
 
     def _read_context(self, reader: BlockReader) -> Linear:
         """Keys and values of all layers from one context feature, in one product."""
@@ -102,10 +101,13 @@ class DFlash:
     def variant(self, config: DFlashConfig) -> "DFlash":
         """Return the same weights under another reading: masks, taps, mask token, block size, scales."""
         other = copy(self)
-        other.config = config
-        other._sizes = self._sizes._replace(eps=config.norm_eps)
-        other._angles = Angles(config.rope, config.head_dim, self.device)
+        other._read_as(config)  # noqa: SLF001 -- one of its own kind
         return other
+
+    def _read_as(self, config: DFlashConfig) -> None:
+        self.config = config
+        self._sizes = Sizes(config.num_heads, config.num_kv_heads, config.head_dim, config.norm_eps)
+        self._angles = Angles(config.rope, config.head_dim, self.device)
 
     def new_cache(self, *, slots: int, max_len: int) -> Cache:
         """Room for the context keys of ``slots`` sequences of ``max_len`` tokens, and a block behind them.

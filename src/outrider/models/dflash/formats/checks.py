@@ -46,6 +46,13 @@ def config_problems(config: DFlashConfig) -> Iterator[Problem]:
     if config.num_target_layers is not None:
         yield from _depth_problems(config, config.num_target_layers, "num_target_layers")
     yield from _word_problems(config)
+    if config.markov is not None and config.markov.kind == "rnn" and not config.anchor_predicts:
+        yield Problem(
+            "markov_head_type",
+            "expected sample_from_anchor true with 'rnn', found false: the recurrence then starts at the anchor's "
+            "slot, which is not run; only a drafter trained with a predicting anchor can be run.",
+            fatal=True,
+        )
     if config.max_tokens < 1:
         yield Problem("block_size", f"expected at least 2 slots, found {config.block_size}; correct it.", fatal=True)
     shape = config.convolution

@@ -52,6 +52,8 @@ class MaskToken(NamedTuple):
                 "take it from the training config.",
                 fatal=True,
             )
+        if token is not None and token == keys.get("eos_token_id"):
+            keys.notes.append(f"{names[0]} is {token}, the end of text too; a drafter is seldom trained so.")
         return token
 
 

@@ -36,7 +36,7 @@ def speculators_masks(keys: Keys, num_layers: int, *, around: bool) -> tuple[Lay
     sliding = _sliding(keys, num_layers)
     window = _size(keys, sliding, keys.optional("sliding_window"))
     _check_switch(keys, sliding)
-    if any(sliding):
+    if any(sliding) and window is not None:
         keys.notes.append(
             f"Trained with windows that start {window} tokens before the anchor for every slot of a block; here, as in "
             "the engines, a window ends at its slot."

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from outrider.drafters.words import best_words
+from outrider.engine.words import best_word, best_words
 
 
 @pytest.mark.parametrize("words", [3, 28, 5000, 128 * 40, 128 * 40 + 1, 128 * 41 - 1])
@@ -23,5 +23,13 @@ def test_the_best_words_of_rows_come_best_first_each_once(words, count, step):
 def test_the_best_word_is_found_wherever_it_stands(place):
     logits = torch.zeros(5131)
     logits[place] = 1
+    assert best_word(logits).item() == place
     assert best_words(logits, 1)[1].item() == place
     assert best_words(logits, 4)[1][0].item() == place
+
+
+@pytest.mark.parametrize("words", [3, 128, 255, 256, 5000, 128 * 41 - 1])
+def test_of_equally_good_words_the_first_is_the_best(words):
+    generator = torch.Generator().manual_seed(words)
+    logits = torch.randint(0, 4, (50, 2, words), generator=generator).float()
+    assert torch.equal(best_word(logits), (logits == logits.amax(-1, keepdim=True)).int().argmax(-1))

@@ -10,6 +10,19 @@ from torch import Tensor
 _CHUNK = 128  # 15 rows of 49152 words, 16 best: 0.5 ms on one core, from whole rows 1.8 ms
 
 
+def best_word(logits: Tensor) -> Tensor:
+    """Places of the best words, [..., V] to [...]; of equally good ones the first."""
+    chunks = logits.shape[-1] // _CHUNK
+    if chunks <= 1 or logits.device.type != "cpu":
+        return logits.argmax(-1)
+    whole = logits[..., : chunks * _CHUNK].view(*logits.shape[:-1], chunks, _CHUNK)
+    chosen = whole.amax(-1).argmax(-1, keepdim=True)
+    pool = whole.gather(-2, chosen[..., None].expand(*chosen.shape, _CHUNK)).squeeze(-2)
+    places = torch.cat((pool, logits[..., chunks * _CHUNK :]), -1).argmax(-1, keepdim=True)
+    words = torch.where(places < _CHUNK, chosen * _CHUNK, (chunks - 1) * _CHUNK) + places
+    return words.squeeze(-1)
+
+
 def best_words(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Values and places of the ``count`` best words, best first: [..., V] to [..., count] each."""
     chunks = logits.shape[-1] // _CHUNK
