@@ -48,7 +48,7 @@ def test_rounds_are_those_that_the_engine_measures(pair, recorded, tokens):
     found = replay(pair.network, recorded)
     expected = rounds_of_the_engine(pair.target, pair.network, PROMPTS, tokens=tokens)
     assert [text.rounds(tokens) for text in found.texts] == expected
-    assert {r.accepted for rounds in expected for r in rounds} >= {0, 1, 3}
+    assert len({r.accepted for rounds in expected for r in rounds}) > 2
 
 
 def test_rounds_end_with_the_text_where_a_stop_token_does(pair, recorded):

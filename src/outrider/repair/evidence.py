@@ -119,5 +119,7 @@ def _tried(finding: Finding, judge: Judge, config: DFlashConfig) -> Tried:
 def _note(finding: Finding, final: DFlashConfig) -> str:
     if finding.measured:
         return ""
+    if finding.rival is None:
+        return "nothing else to try"
     kept = str(finding.question.value(final)) == str(finding.question.default)
     return "default kept" if kept else "the default is clearly worse, alone or with the others: the best found"
