@@ -98,8 +98,9 @@ class Decoder:
         tapped: dict[int, Tensor] = {}
         for block, window in zip(self._blocks, self.config.windows, strict=True):
             normed_BNH = rms_norm(hidden_BNH, block.attention_norm, eps)
-            hidden_BNH = hidden_BNH + attend(normed_BNH, block, self._sizes, shared, masks.of(window))
-            hidden_BNH = hidden_BNH + mlp(rms_norm(hidden_BNH, block.mlp_norm, eps), block)
+            # Each sum goes into the fresh result, not into the old state, which may be a tap.
+            hidden_BNH = attend(normed_BNH, block, self._sizes, shared, masks.of(window)).add_(hidden_BNH)
+            hidden_BNH = mlp(rms_norm(hidden_BNH, block.mlp_norm, eps), block).add_(hidden_BNH)
             if block.layer in taps:
                 tapped[block.layer] = hidden_BNH
         return TargetOutput(rms_norm(hidden_BNH, self._norm, eps), tapped)

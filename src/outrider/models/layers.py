@@ -171,4 +171,4 @@ def mix(query_BAND: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, mask: Tensor, 
 def mlp(normed: Tensor, block: Block) -> Tensor:
     """Gate, up, down: [..., H] to [..., H]."""
     gate, up = block.gate_up(normed.reshape(-1, normed.shape[-1])).chunk(2, -1)
-    return block.down(functional.silu(gate) * up).view(normed.shape)
+    return block.down(functional.silu(gate).mul_(up)).view(normed.shape)

@@ -120,6 +120,6 @@ def _note(finding: Finding, final: DFlashConfig) -> str:
     if finding.measured:
         return ""
     if finding.rival is None:
-        return "nothing else to try"
+        return "nothing to compare"
     kept = str(finding.question.value(final)) == str(finding.question.default)
     return "default kept" if kept else "the default is clearly worse, alone or with the others: the best found"

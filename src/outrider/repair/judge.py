@@ -112,7 +112,11 @@ class Judge:
         return float(worth(self.score(config, level).gains_AK.mean(0), slots))
 
     def difference(self, one: DFlashConfig, other: DFlashConfig, slots: int | None) -> Interval:
-        """By how much the first reading is worth more, on the largest sample; paired bootstrap of stretches of text."""
+        """By how much the first reading is worth more, on the largest sample; paired bootstrap of stretches of text.
+
+        Slots in which a reading knows less than frequencies count as if it knew those: of two wrong guesses the less
+        wrong one proves nothing.
+        """
         gains_AK, others_AK = self.score(one).gains_AK, self.score(other).gains_AK
         both_AK = np.concatenate((gains_AK, others_AK, np.ones((len(gains_AK), 1))), 1)
         rows = [both_AK[stretch_A].sum(0).tolist() for stretch_A in self._stretches()]
@@ -121,7 +125,9 @@ class Judge:
 
         def differ(sums_XK: Gains) -> Gains:
             means_XK = sums_XK[:, :-1] / sums_XK[:, -1:]
-            return worth(means_XK[:, :wide], slots) - worth(means_XK[:, wide:], slots)
+            least = None if slots is None else 0.0
+            ours_XK, theirs_XK = (means_XK[:, part].clip(least, None) for part in (slice(wide), slice(wide, None)))
+            return worth(ours_XK, slots) - worth(theirs_XK, slots)
 
         value = float(differ(both_AK.sum(0, keepdims=True))[0])
         return ratio_interval(differ(sums_RK), np.ones(len(sums_RK)), CONFIDENCE, value)

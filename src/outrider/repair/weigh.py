@@ -1,7 +1,8 @@
 """Which answers of a search are measured, and which only look best: each against its best rival, on many anchors.
 
 An answer is measured when it beats the runner-up by an interval without 0 and by more than nothing. Otherwise the
-default stays, unless it is itself clearly worse.
+default stays, unless it is itself clearly worse. Under a reading that knows no more than how frequent words are nothing
+is measured: among wrong guesses some are always less wrong.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,7 @@ class Finding:
     Attributes:
         question: what was asked.
         best: the reading that guesses best, in all points.
-        rival: the best that answers this one otherwise; None where there is no other answer.
+        rival: the best that answers this one otherwise; None where there is none, or where no answer means anything.
         difference: by how much the best one is worth more, in nats a slot (of block sizes: a block).
         measured: whether that decides it.
         keeps_default: not measured, and the default is not clearly worse than the best.
@@ -39,12 +40,19 @@ class Finding:
 
 def weigh(search: Search, config: DFlashConfig) -> list[Finding]:
     """Compare the reading found with the best rival for each question; a rival that clearly wins is gone on from."""
+    if not _knows(search, config):
+        return [Finding(asked, config, None, None, measured=False, keeps_default=True) for asked in search.questions]
     for _ in range(ROUNDS):
         better = next((rival for question in search.questions if (rival := _winner(search, question, config))), None)
         if better is None:
             break
         config = search.improve(better)
     return [_finding(search, question, config) for question in search.questions]
+
+
+def _knows(search: Search, config: DFlashConfig) -> bool:
+    """Whether any slot guesses better than frequencies do."""
+    return bool((search.judge.score(config).gains_AK.mean(0) > 0).any())
 
 
 def _winner(search: Search, question: Question, config: DFlashConfig) -> DFlashConfig | None:
@@ -91,4 +99,5 @@ def decided(search: Search, findings: Iterable[Finding], best: DFlashConfig) -> 
         if finding.keeps_default:
             config = with_default(finding.question, config) or config
     slots = min(DECISIVE, best.max_tokens, config.max_tokens)
-    return best if is_clear(search.judge.difference(best, config, slots)) else config
+    worse = _knows(search, best) and is_clear(search.judge.difference(best, config, slots))
+    return best if worse else config

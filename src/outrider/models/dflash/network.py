@@ -189,8 +189,9 @@ class DFlash:
         eps = self._sizes.eps
         for block, around, mask in zip(self._blocks, self._around, self.config.layers, strict=True):
             mixing = partial(attend, block=block, sizes=self._sizes, shared=shared, visible=visible(mask))
-            hidden_BNH = hidden_BNH + around.attention(rms_norm(hidden_BNH, block.attention_norm, eps), mixing)
-            hidden_BNH = hidden_BNH + around.mlp(rms_norm(hidden_BNH, block.mlp_norm, eps), partial(mlp, block=block))
+            hidden_BNH = around.attention(rms_norm(hidden_BNH, block.attention_norm, eps), mixing).add_(hidden_BNH)
+            normed_BNH = rms_norm(hidden_BNH, block.mlp_norm, eps)
+            hidden_BNH = around.mlp(normed_BNH, partial(mlp, block=block)).add_(hidden_BNH)
         return rms_norm(hidden_BNH, self._norm, eps)
 
     def _predict(self, hidden_BNH: Tensor) -> Draft:
