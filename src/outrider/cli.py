@@ -107,7 +107,9 @@ def compare(
         typer.Option("--prompts", help='JSONL: rows with "prompt", or "turns" (the first is taken).'),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N prompts.")] = None,
-    drafter: Annotated[str, typer.Option("--drafter", metavar="A,B", help="Against plain decoding.")] = "ngram",
+    drafter: Annotated[
+        str, typer.Option("--drafter", metavar="A,B", help=f"Against plain decoding: {', '.join(DRAFTERS)}.")
+    ] = "ngram",
     chat: Annotated[
         bool | None,
         typer.Option("--chat/--no-chat", help="As a conversation; default: if there is a template."),

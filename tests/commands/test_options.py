@@ -83,10 +83,10 @@ def test_draft_options_reach_the_loading_of_models(run, command, monkeypatch):
         raise UsageError("far enough")
 
     monkeypatch.setattr("outrider.runner.load", load)
-    words = "--draft-model d --draft-tokens 3 --budget 40 --spine --no-draft-sampling --allow a --allow b"
-    loading = "--dtype bfloat16 --device cuda:1"
+    words = "--draft-model o/d --draft-tokens 3 --budget 40 --spine --no-draft-sampling --allow a --allow b"
+    loading = "--drafter ddtree --dtype bfloat16 --device cuda:1"
     assert "far enough" in run(command, "m", "hi", *words.split(), *loading.split()).err
-    assert seen["draft_model"] == "d"
+    assert seen["draft_model"] == "o/d"
     assert seen["draft"] == DraftOptions(tokens=3, budget=40, spine=True, sampled=False, allow=("a", "b"))
     assert (seen["dtype"], seen["device"]) == ("bfloat16", "cuda:1")
 

@@ -315,3 +315,19 @@ def test_a_trace_is_read_without_torch(traced):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "'c' (anchor)" in done.stdout
+
+
+def test_a_file_that_is_no_trace_is_not_replaced(run, tiny, tmp_path):
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "abc"}\n')
+    line = run("compare", tiny, "--prompts", prompts, *FAST, "--trace", prompts).check_one_line_error()
+    assert f"--trace {prompts}: the file exists and is no trace of this version" in line
+    assert prompts.read_text() == '{"prompt": "abc"}\n'
+
+
+def test_an_older_trace_and_an_empty_file_are_replaced(run, tiny, traced):
+    path, _ = traced
+    for _ in range(2):
+        assert run("generate", tiny, PROMPT, *FAST, "--trace", path).code == 0
+        assert len(path.read_text().splitlines()) > 1
+        path.write_text("")

@@ -23,7 +23,7 @@ from outrider import cli
 from outrider.checkpoint import Source
 from outrider.errors import CheckpointError, UnsupportedError, UsageError
 from outrider.models.config import DecoderConfig, Rope
-from outrider.models.dflash.config import DFlashConfig, LayerMask
+from outrider.models.dflash.config import Confidence, DFlashConfig, LayerMask
 from outrider.models.dflash.formats import read_drafter
 from outrider.models.loading import decoder_config
 from outrider.repair import judge, search
@@ -74,11 +74,13 @@ def shapes_of(config: DFlashConfig) -> dict[str, tuple[int, ...]]:
     return {name: tuple(tensor.shape) for name, tensor in random_drafter(config).items() if name != "mask_embedding"}
 
 
-KINDS = VARIANTS | {f"dspark {kind}": {"markov": kind} for kind in ("gated", "rnn")}
+KINDS = VARIANTS | {f"dspark {kind}": {"markov": kind} for kind in ("gated", "rnn")} | {"confidence alone": {}}
 
 
 def variant(name: str) -> DFlashConfig:
     kind = KINDS[name].get("markov")
+    if name == "confidence alone":
+        return config_of(kind="dspark", anchor_predicts=True, confidence=Confidence(with_markov=False))
     if not isinstance(kind, str):
         return config_of(name)
     config = config_of("dspark")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from outrider.commands.drafter_check import check_drafters
 from outrider.commands.opening import open_runner, sized
-from outrider.commands.options import Drafting, Loading, check_drafter
+from outrider.commands.options import Drafting, Loading
 from outrider.commands.prompt import as_chat
 from outrider.commands.prompts_file import read_rows
 from outrider.commands.screen import stderr, stdout
@@ -45,7 +46,7 @@ class Request:
 
 def run(request: Request, params: "SamplingParams") -> int:
     """Run the command; return its exit code: 1 when texts differ by more than a near-tie."""
-    drafters = [check_drafter(name.strip()) for name in request.drafters.split(",")]
+    drafters = check_drafters([name.strip() for name in request.drafters.split(",")], request.drafting)
     check_trace(request)
     prompts = _prompts(request)
     from outrider.compare import PLAIN, check_seed

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from outrider.checkpoint import Checkpoint
+from outrider.checkpoint.known import KNOWN
 from outrider.commands.drafter_card import training_notes
 from outrider.commands.engines import Case, EngineAdvice, advise
 from outrider.commands.model_facts import MemoryNeed, memory_needs, rope_text, stored_bytes
@@ -156,8 +157,9 @@ def drafter_facts(
         target: what it shall draft for.
     """
     config, checkpoint = found.config, found.checkpoint
-    misfits = fit(config, target.sizes) if config is not None and target is not None else ()
+    misfits = _misfits(found, config, target)
     left = remaining((*found.problems, *misfits), allow)
+    fits = None if config is None or target is None else not remaining(misfits, allow)
     return DrafterFacts(
         name=name,
         origin=checkpoint.source.origin,
@@ -169,15 +171,25 @@ def drafter_facts(
         notes=[*found.notes, *_precision(config, checkpoint)],
         problems=_problems(found.problems, misfits, allow),
         target=None if target is None else target.name,
-        fits=None if config is None or target is None else not remaining(misfits, allow),
+        fits=fits,
         runs=not left,
-        engines=[] if config is None else advise(_case(name, found, config, target)),
+        engines=[] if config is None else advise(_case(name, found, config, target if fits else None)),
     )
 
 
 def _case(name: str, found: Examined, config: DFlashConfig, target: NamedTarget | None) -> Case:
     case = Case(config, found.checkpoint.config or found.checkpoint.metadata, name, doubtful=bool(found.problems))
-    return case if target is None else replace(case, target=target.name, target_kind=target.kind)
+    if target is None:
+        return case
+    known = KNOWN.get(target.name)  # other engines know its name on the hub alone
+    return replace(case, target=known.hub if known else target.name, target_kind=target.kind)
+
+
+def _misfits(found: Examined, config: DFlashConfig | None, target: NamedTarget | None) -> tuple[Problem, ...]:
+    """Return what keeps the pair apart, without what the drafter alone says already."""
+    if config is None or target is None:
+        return ()
+    return tuple(problem for problem in fit(config, target.sizes) if problem not in found.problems)
 
 
 def _problems(own: Sequence[Problem], misfits: Sequence[Problem], allow: Sequence[str]) -> list[ProblemFacts]:

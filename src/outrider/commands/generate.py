@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from outrider.commands.drafter_check import check_drafters
 from outrider.commands.opening import dtype_name, open_runner, sized
-from outrider.commands.options import Drafting, Loading, check_drafter
+from outrider.commands.options import Drafting, Loading
 from outrider.commands.prompt import as_chat, read_prompt
 from outrider.commands.screen import stderr
 from outrider.commands.streaming import nothing, run_text, shower
@@ -50,7 +51,7 @@ class Request:
 
 def run(request: Request, params: "SamplingParams") -> int:
     """Run the command; return its exit code."""
-    check_drafter(request.drafter)
+    check_drafters([request.drafter], request.drafting)
     check_trace(request)
     prompt = _prompt(request.source)
     runner = open_runner(
@@ -70,8 +71,14 @@ def run(request: Request, params: "SamplingParams") -> int:
     else:
         sys.stdout.write("\n")
         sys.stdout.flush()
-        print_summary(stderr(), completion, seed=None if params.greedy else params.seed)
+        seed = None if params.greedy else params.seed
+        print_summary(stderr(), completion, seed=seed, repeats=_repeats(request, runner))
     return INTERRUPTED if completion.finish_reason == "cancelled" else 0
+
+
+def _repeats(request: Request, runner: "Runner") -> bool:
+    """Say whether a seed gives its text again: not where the clock decides how many tokens are drawn by the drafter."""
+    return not runner.drafter.draws or request.drafting.draft_tokens is not None
 
 
 def _complete(request: Request, runner: "Runner", ids: tuple[int, ...], params: "SamplingParams") -> "Completion":

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from outrider.checkpoint import open_checkpoint, resolve
+from outrider.commands.drafter_check import check_draft_model, refuse_drafter
 from outrider.commands.models import size_text
 from outrider.commands.opening import is_here
 from outrider.commands.screen import stderr, stdout, waiting
@@ -40,6 +41,7 @@ def run(request: Request) -> int:
     """
     from outrider.commands.drafter_facts import drafter_facts
 
+    check_draft_model(request.drafter)
     with waiting(stderr()) as telling:
         if is_here(request.drafter):
             telling.spin(f"Looking at {request.drafter}")
@@ -56,6 +58,7 @@ def run(request: Request) -> int:
 def _target(name: str) -> "NamedTarget":
     from outrider.commands.drafter_facts import named_target
 
+    refuse_drafter(name)
     return named_target(name, open_checkpoint(resolve(name), weights=False).config)
 
 
@@ -163,10 +166,19 @@ def _print_problems(console: Console, facts: "DrafterFacts") -> None:
 
 def _verdict(facts: "DrafterFacts") -> str:
     if not facts.runs:
-        return "It is not run here until the problems above are gone or allowed."
+        verdict = "It is not run here until the problems above are gone or allowed."
+        return f"{verdict}{_measured(facts)}"
     if facts.target is None:
         return "It is run here. Give --target to see whether it fits one."
     return f"It is run here, and fits {facts.target}."
+
+
+def _measured(facts: "DrafterFacts") -> str:
+    """Name the way out where a config cannot be asked any more; a GGUF file's is not replaced."""
+    own = any(problem.of == "drafter" and not problem.allowed for problem in facts.problems)
+    if not own or facts.format == "gguf":
+        return ""
+    return f" Without its training config, try outrider repair {facts.name} --target {facts.target or 'MODEL'}."
 
 
 def _print_engine(console: Console, engine: "EngineAdvice") -> None:
@@ -177,6 +189,7 @@ def _print_engine(console: Console, engine: "EngineAdvice") -> None:
         console.print(Text(f"  {engine.command}"), soft_wrap=True)
     else:
         console.print(Text("  It cannot run this drafter."))
-    for word, lines in (("needs", engine.needs), ("differs", engine.differs), ("not known", engine.unknown)):
+    needs = engine.needs if engine.command else ()
+    for word, lines in (("needs", needs), ("differs", engine.differs), ("not known", engine.unknown)):
         for line in lines:
             console.print(Text(f"  {word}: {line}"), soft_wrap=True)

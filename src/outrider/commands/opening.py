@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from outrider.commands.drafter_check import refuse_drafter
 from outrider.commands.options import Drafting, Dtype, Loading
 from outrider.commands.screen import Waiting, stderr, waiting
-from outrider.errors import UsageError
+from outrider.errors import CheckpointError, UsageError
 
 if TYPE_CHECKING:
     from outrider.runner import Runner
@@ -32,17 +33,21 @@ def open_runner(
         _announce(model, telling)
         from outrider.runner import load
 
-        return load(
-            model,
-            drafter=drafter,
-            draft_model=drafting.draft_model,
-            draft=draft,
-            dtype=loading.dtype.value,
-            device=loading.device,
-            max_len=STEP,
-            weights=weights,
-            report=telling.say,
-        )
+        try:
+            return load(
+                model,
+                drafter=drafter,
+                draft_model=drafting.draft_model,
+                draft=draft,
+                dtype=loading.dtype.value,
+                device=loading.device,
+                max_len=STEP,
+                weights=weights,
+                report=telling.say,
+            )
+        except CheckpointError:
+            refuse_drafter(model)
+            raise
 
 
 def _announce(model: str, telling: Waiting) -> None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outrider.drafters.options import Budget, DraftOptions
-from outrider.errors import UnknownNameError, UsageError
-from outrider.registry import DRAFTERS
+from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
@@ -95,7 +94,8 @@ class Drafting:
         bool,
         typer.Option(
             "--draft-sampling/--no-draft-sampling",
-            help="At a temperature, draw a chain from the drafter's law, or take its likeliest words.",
+            help="At a temperature, draw chains from the drafter's law, or take its likeliest words: accepted less "
+            "often, but a seed then gives the text that it gives without drafts.",
         ),
     ] = True
     allow: Annotated[
@@ -151,7 +151,10 @@ class Sampling:
         list[str] | None,
         _option("--logit-bias", text="Add VALUE to a token's logit; repeatable.", metavar="ID=VALUE"),
     ] = None
-    seed: Annotated[int | None, _option("--seed", text="Same seed, same text, whatever the drafter.")] = None
+    seed: Annotated[
+        int | None,
+        _option("--seed", text="Same seed, same text, with drafts and without, save where drafts are drawn."),
+    ] = None
     stop: Annotated[
         list[str] | None, _option("--stop", metavar="TEXT", text="End before this text appears; repeatable.")
     ] = None
@@ -184,14 +187,3 @@ def _bias(texts: Sequence[str]) -> dict[int, float]:
                 f"--logit-bias {text!r}: expected ID=VALUE, a token's number and what to add to its logit, e.g. 42=-5."
             ) from None
     return bias
-
-
-def check_drafter(name: str) -> str:
-    """Return the name; an unknown one is refused before a model is loaded for it.
-
-    Raises:
-        UnknownNameError: with the nearest known name.
-    """
-    if name not in DRAFTERS:
-        raise UnknownNameError("drafter", name, DRAFTERS)
-    return name

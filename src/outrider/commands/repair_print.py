@@ -1,36 +1,34 @@
-"""A repair as people read it: a table of keys with their evidence, and what to make of it."""
+"""A repair as people read it: what the tensors say, a table of what was tried, and what to make of it."""
 
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from outrider.repair.evidence import Repair, Row, Tried
+from outrider.repair.evidence import Repair, Row
 
-STYLES = {"tensors": "dim", "measured": "bold", "undetermined": "yellow", "given": ""}
+STYLES = {"measured": "bold", "undetermined": "yellow", "given": ""}
 
 
 def print_repair(console: Console, result: Repair, out: Path) -> None:
-    """Print table, notes and verdict."""
+    """Print facts, table, notes and verdict."""
+    facts = (f"{row.key} {shown(row.value)}" for row in result.rows if row.origin == "tensors")
+    console.print(Text(f"The tensors say: {', '.join(facts)}."))
     console.print(_table(result))
-    for line in _lines(result, out):
+    for line in (*_about(result), *_notes(result), *result.notes, *_verdict(result, out)):
         console.print(Text(line), soft_wrap=True)
 
 
 def _table(result: Repair) -> Table:
-    table = Table("key", "value", "from", "best", "second best", "difference", "note")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("key", "value", "from", "rival", "1+a", "lead"):
+        table.add_column(name, no_wrap=name not in {"value", "rival"}, overflow="fold")
     for row in result.rows:
-        table.add_row(
-            row.key,
-            shown(row.value),
-            Text(row.origin, style=STYLES[row.origin]),
-            _tried(row.best),
-            _tried(row.second),
-            _difference(row),
-            row.note,
-        )
+        if row.origin != "tensors" and (row.origin == "given" or row.best is not None or row.key == "sliding_window"):
+            table.add_row(row.key, shown(row.value), Text(row.origin, style=STYLES[row.origin]), *_second(row))
     return table
 
 
@@ -43,28 +41,34 @@ def shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _tried(tried: Tried | None) -> str:
-    if tried is None:
-        return ""
-    return f"{shown(tried.value)}: {tried.length:.2f}, {tried.log_prob:.3f}"
+def _second(row: Row) -> tuple[str, str, str]:
+    if row.second is None or row.difference is None:
+        return "", "", ""
+    digits = 3 if abs(row.difference) < 0.1 else 2  # noqa: PLR2004 -- so that the column stays narrow
+    lead = f"{row.difference:.{digits}f} [{row.low:.{digits}f}, {row.high:.{digits}f}]"
+    return shown(row.second.value), f"{row.second.length:.2f}", lead
 
 
-def _difference(row: Row) -> str:
-    if row.difference is None:
-        return ""
-    return f"{row.difference:.3f} [{row.low:.3f}, {row.high:.3f}]"
+def _about(result: Repair) -> list[str]:
+    lines = []
+    best = next((row.best for row in result.rows if row.best is not None), None)
+    if best is not None:
+        lines.append(
+            f"1+a: accepted tokens and the bonus token, mean over {result.anchors} anchors; {best.length:.2f} for the best "
+            f"reading, which gives right words a mean log-probability of {best.log_prob:.3f}. Rival: the same, but for "
+            "the best other answer to that key. Lead: in log-probability a slot (block_size: a block), 99 % interval."
+        )
+    effort = f"{result.readings} readings, {result.blocks} blocks in {result.seconds:.0f} s"
+    return [*lines, f"Tried: {effort}, on {result.tokens} tokens of {result.texts} texts."]
 
 
-def _lines(result: Repair, out: Path) -> list[str]:
-    about = (
-        f"best, second best: answer, 1 + mean accepted over {result.anchors} anchors, mean log-probability of right "
-        "words. difference: nats a slot (block_size: nats a block), 99 % interval."
-    )
-    effort = (
-        f"{result.readings} readings, {result.blocks} blocks in {result.seconds:.0f} s, on {result.tokens} tokens of "
-        f"{result.texts} texts."
-    )
-    return [about, effort, *result.notes, *_verdict(result, out)]
+def _notes(result: Repair) -> list[str]:
+    """What the table has no room for, keys with the same note together."""
+    keys: dict[str, list[str]] = {}
+    for row in result.rows:
+        if row.note:
+            keys.setdefault(row.note, []).append(row.key)
+    return [f"{', '.join(some)}: {note}." for note, some in keys.items()]
 
 
 def _verdict(result: Repair, out: Path) -> list[str]:
@@ -74,6 +78,4 @@ def _verdict(result: Repair, out: Path) -> list[str]:
     )
     if not result.works:
         return [length, "No reading of these tensors makes the pair work: an unfinished drafter, or another target."]
-    open_keys = [row.key for row in result.rows if row.origin == "undetermined"]
-    unsure = f" Undetermined, and set to defaults: {', '.join(open_keys)}." if open_keys else ""
-    return [length + unsure, f"Written to {out}; rename it to config.json to use it."]
+    return [length, f"Written to {out}; rename it to config.json to use it."]

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from outrider.transcript import Completion
 
 
-def print_summary(console: Console, completion: "Completion", *, seed: int | None) -> None:
+def print_summary(console: Console, completion: "Completion", *, seed: int | None, repeats: bool = True) -> None:
     """Print the summary of one text.
 
     Args:
         console: where to.
         completion: the text.
-        seed: what repeats it; None for greedy decoding.
+        seed: of the draws; None for greedy decoding.
+        repeats: whether the seed gives this text again.
     """
-    for line in (_speed(completion), _ending(completion, seed), _rounds(completion.acceptance)):
+    for line in (_speed(completion), _ending(completion, _seed(seed, repeats=repeats)), _rounds(completion.acceptance)):
         console.print(Text(line, style="dim"), soft_wrap=True)
     if completion.acceptance.num_accepted:
         line = "share of all rounds that accepted positions 1..k, and tokens accepted from depth k:"
@@ -35,11 +36,21 @@ def _speed(completion: "Completion") -> str:
     )
 
 
-def _ending(completion: "Completion", seed: int | None) -> str:
-    repeat = "" if seed is None else f", --seed {seed} repeats it"
+def _ending(completion: "Completion", seed: str) -> str:
     return (
         f"prompt of {completion.prompt_tokens} tokens, read in {completion.prefill_seconds:.2f} s; "
-        f"ended by {completion.finish_reason}{repeat}"
+        f"ended by {completion.finish_reason}{seed}"
+    )
+
+
+def _seed(seed: int | None, *, repeats: bool) -> str:
+    if seed is None:
+        return ""
+    if repeats:
+        return f", --seed {seed} repeats it"
+    return (
+        f"; --seed {seed} may give another text next time, since drafts are drawn and their number follows the clock "
+        "(not so with --draft-tokens or --no-draft-sampling)"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from outrider.commands.opening import dtype_name
 from outrider.commands.options import Drafting, Loading
+from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
@@ -37,7 +38,7 @@ class Traced(Protocol):
 
 
 def check_trace(request: Traced) -> None:
-    """Refuse a file that cannot be written, before a model is loaded.
+    """Refuse a file that cannot be written, or is something else than an older trace, before a model is loaded.
 
     Raises:
         UsageError: says why.
@@ -46,6 +47,21 @@ def check_trace(request: Traced) -> None:
         from outrider.traces.writer import check_writable
 
         check_writable(request.trace)
+        _check_ours(request.trace)
+
+
+def _check_ours(path: Path) -> None:
+    """Refuse to replace a file that holds something else: a mistyped name must not cost a file of prompts."""
+    from outrider.traces.reader import TraceReader
+
+    if not path.is_file() or not path.stat().st_size:
+        return
+    try:
+        TraceReader(path)
+    except UsageError:
+        raise UsageError(
+            f"--trace {path}: the file exists and is no trace of this version; delete it, or give another name."
+        ) from None
 
 
 @contextmanager

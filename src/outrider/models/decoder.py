@@ -15,7 +15,7 @@ from outrider.engine.cache import Cache
 from outrider.engine.interfaces import TargetOutput, TargetShape
 from outrider.engine.tree import DraftTree
 from outrider.models.config import DecoderConfig
-from outrider.models.layers import Block, BlockReader, Pass, ReadTensor, Sizes, attend, mlp, node_columns, rms_norm
+from outrider.models.layers import Block, BlockReader, Mix, Pass, ReadTensor, Sizes, attend, mlp, node_columns, rms_norm
 from outrider.models.linear import DenseLinear, pack
 from outrider.models.masks import Masks
 from outrider.models.memory import give_back_freed_memory
@@ -88,10 +88,11 @@ class Decoder:
         *,
         span: int,
         taps: tuple[int, ...] = (),
+        mix: Mix | None = None,
     ) -> TargetOutput:
-        """Run every node of the tree (see ``engine.interfaces.Target``)."""
+        """Run every node of the tree (see ``engine.interfaces.Target``); ``mix`` may stand in for its attention."""
         cos, sin = self._angles(lengths_B[:, None] + tree.depths_BN, self.activations)
-        shared = Pass(cache, rows, node_columns(tree.width, lengths_B, span), span, cos, sin)
+        shared = Pass(cache, rows, node_columns(tree.width, lengths_B, span), span, cos, sin, mix)
         masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, span, self.activations)
         hidden_BNH = self.embed(tree.tokens_BN)
         eps = self.config.norm_eps

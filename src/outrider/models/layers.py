@@ -16,6 +16,8 @@ from outrider.models.linear import Linear, pack
 from outrider.models.masks import Visible
 
 ReadTensor = Callable[[str], Tensor]
+# Attention in place of ``mix``: query, keys, values, who sees whom, sinks.
+Mix = Callable[[Tensor, Tensor, Tensor, Visible, Tensor | None], Tensor]
 
 
 class Sizes(NamedTuple):
@@ -50,7 +52,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What all layers of one forward pass share: where keys go, how far they are read, the nodes' angles."""
+    """What all layers of one forward pass share: where keys go, how far they are read, the nodes' angles, a kernel."""
 
     cache: Cache
     rows: slice
@@ -58,6 +60,7 @@ class Pass:
     span: int
     cos: Tensor
     sin: Tensor
+    mix: Mix | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,11 @@ def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Vi
     layer, rows = block.layer, shared.rows
     shared.cache.write(layer, rows, shared.columns, key_BNGD.transpose(1, 2), value_BNGD.transpose(1, 2))
     key_BGSD, value_BGSD = shared.cache.read(layer, rows, slice(visible.first, shared.span))
-    mixed_BAND = mix(query_BNAD.transpose(1, 2), key_BGSD, value_BGSD, visible.mask, block.sinks)
+    query_BAND = query_BNAD.transpose(1, 2)
+    if shared.mix is None:
+        mixed_BAND = mix(query_BAND, key_BGSD, value_BGSD, visible.mask, block.sinks)
+    else:
+        mixed_BAND = shared.mix(query_BAND, key_BGSD, value_BGSD, visible, block.sinks)
     return block.output(mixed_BAND.transpose(1, 2).reshape(len(vectors), -1)).view(normed.shape)
 
 

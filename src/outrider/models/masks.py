@@ -15,10 +15,12 @@ class Visible(NamedTuple):
     Attributes:
         mask: additive, [B, 1, N, S - first]: 0 where a node sees a column, -inf elsewhere.
         first: first column that any node sees.
+        window: their window, for attention that goes without the mask.
     """
 
     mask: Tensor
     first: int
+    window: int | None = None
 
 
 class Masks:
@@ -54,7 +56,7 @@ class Masks:
         """Return what layers with this window see: columns less than ``window`` positions away, or all."""
         if window not in self._made:
             first = 0 if window is None else max(0, self._committed - window + 1)
-            self._made[window] = Visible(self._mask(window, first), first)
+            self._made[window] = Visible(self._mask(window, first), first, window)
         return self._made[window]
 
     def _mask(self, window: int | None, first: int) -> Tensor:

@@ -66,11 +66,11 @@ def infer(shapes: Shapes, target: DecoderConfig) -> Inferred:
     hidden, fed = found.of(_ANCHOR)
     head_dim = found.of("layers.0.self_attn.q_norm.weight", axes=1)[0]
     draft_words = found.rows("lm_head.weight")
-    markov = _markov(found)
+    markov, confidence = _markov(found), _confidence(found, hidden)
     words = found.rows("embed_tokens.weight") or target.vocab_size
     convolution, selector_rank = _convolution(found, hidden), _selector_rank(found)
     return Inferred(
-        kind="dflash2" if convolution or selector_rank else "dspark" if markov else "dflash",
+        kind="dflash2" if convolution or selector_rank else "dspark" if markov or confidence else "dflash",
         num_layers=_num_layers(shapes),
         hidden_size=hidden,
         num_heads=_heads(found, "q", head_dim),
@@ -88,7 +88,7 @@ def infer(shapes: Shapes, target: DecoderConfig) -> Inferred:
         convolution=convolution,
         selector_rank=selector_rank,
         markov=markov,
-        confidence=_confidence(found, hidden),
+        confidence=confidence,
     )
 
 

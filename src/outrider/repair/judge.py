@@ -125,7 +125,7 @@ class Judge:
 
         def differ(sums_XK: Gains) -> Gains:
             means_XK = sums_XK[:, :-1] / sums_XK[:, -1:]
-            least = None if slots is None else 0.0
+            least = -np.inf if slots is None else 0.0
             ours_XK, theirs_XK = (means_XK[:, part].clip(least, None) for part in (slice(wide), slice(wide, None)))
             return worth(ours_XK, slots) - worth(theirs_XK, slots)
 

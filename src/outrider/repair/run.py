@@ -25,10 +25,10 @@ from outrider.replay import Recording, replay
 ALLOWED = ("last_block_tap", "num_target_layers", "max_position_embeddings", "vocab_size")
 # Points that greedy acceptance cannot tell or that are not tried: field, and what it is where nothing is given.
 NOT_TRIED = {
-    "max_position_embeddings": ("max_positions", "the target's"),
+    "max_position_embeddings": ("max_positions", "not tried; the target's"),
     "attention_value_scale": ("value_scale", "not tried"),
-    "output_multiplier": ("output_multiplier", "greedy drafts do not depend on it"),
-    "final_logit_softcapping": ("soft_cap", "greedy drafts do not depend on it"),
+    "output_multiplier": ("output_multiplier", "not tried; greedy drafts do not depend on it"),
+    "final_logit_softcapping": ("soft_cap", "not tried; greedy drafts do not depend on it"),
 }
 
 

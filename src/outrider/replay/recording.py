@@ -4,9 +4,9 @@ Whatever taps a draft network wants, they are here, so one recording serves any 
 Shape letters: T tokens of a text, L blocks of the target, H its width.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from outrider.models.decoder import Decoder
 CHUNK = 512  # tokens read in one pass
 SLOTS = 4  # texts written at once
 MEGABYTE = 1_000_000
+MEMORY = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,10 @@ def _free_bytes(device: torch.device) -> int | None:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
+        lines = MEMORY.read_text(encoding="ascii").splitlines()
+    except OSError:  # another system than Linux
         return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _write(

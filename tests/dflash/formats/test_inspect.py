@@ -10,7 +10,11 @@ from dflash.formats.drafters import DFLASH2, DSPARK
 from dflash.formats.gguf_files import write_gguf_drafter
 from tiny_model import write_tiny_model
 
+from outrider.checkpoint import resolve
+from outrider.checkpoint.known import KNOWN
+from outrider.commands.drafter_facts import NamedTarget, drafter_facts
 from outrider.commands.models import size_text
+from outrider.models.dflash.formats import examine
 
 PLAIN = {"attention_bias": False}
 
@@ -132,6 +136,40 @@ def test_all_problems_are_told_not_only_the_first_and_the_exit_code_is_2(run, tm
         "not known: How it was trained, until the problems above are gone.",
     ):
         assert part in seen.out, part
+
+
+def test_a_config_that_cannot_be_had_leads_to_repair(run, tmp_path, target_folder):
+    folder = write_drafter(tmp_path, mask_token_id=None)
+    assert f"try outrider repair {folder} --target {target_folder}." in run(folder, "--target", target_folder).out
+    misfit = write_drafter(tmp_path / "misfit", num_target_layers=36)
+    assert "outrider repair" not in run(misfit, "--target", target_folder).out
+
+
+def test_what_drafter_and_pair_both_say_is_told_once(run, tmp_path, target_folder):
+    seen = run(write_drafter(tmp_path, target_layer_ids=[0, 1]), "--target", target_folder)
+    assert seen.out.count("problem: last_block_tap: ") == 1
+
+
+def test_a_target_that_does_not_fit_is_in_no_command(engines, tmp_path, target_folder):
+    fitting = engines(write_drafter(tmp_path), "--target", target_folder)
+    assert f"vllm serve {target_folder} " in fitting["vLLM"]["command"]
+    other = engines(write_drafter(tmp_path, num_target_layers=36), "--target", target_folder)
+    assert "vllm serve TARGET " in other["vLLM"]["command"]
+
+
+def test_a_known_name_is_the_hubs_in_commands_for_other_engines(tmp_path, target):
+    found = examine(resolve(str(write_drafter(tmp_path))))
+    facts = drafter_facts("d", found, target=NamedTarget("smollm2-135m", "llama", target.decoder.shape))
+    assert facts.target == "smollm2-135m"
+    assert f"vllm serve {KNOWN['smollm2-135m'].hub} " in facts.engines[0].command
+
+
+def test_what_an_engine_needs_is_told_only_where_it_runs_the_drafter(run, tmp_path):
+    seen = run(write_gguf_drafter(tmp_path / "d.gguf", PLAIN))
+    vllm = seen.out.partition("vLLM: ")[2].partition("SGLang: ")[0]
+    assert "It cannot run this drafter." in vllm
+    assert "differs: It reads folders" in vllm
+    assert "needs: " not in vllm
 
 
 def test_what_is_allowed_is_told_and_is_no_refusal(facts, run, tmp_path):

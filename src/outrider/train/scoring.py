@@ -1,0 +1,97 @@
+"""Logits, loss and gradient of all slots in bounded memory: block by block, never more than a few at once.
+
+The head is frozen, so the gradient that is wanted is that of the hidden states alone; it is taken of each chunk as
+soon as its loss is known, and the chunk's logits are forgotten.
+Shape letters: P blocks, K slots that predict, H hidden, V words, B rows, T tokens of a row.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from outrider.models.decoder import Decoder
+from outrider.train.features import Read
+from outrider.train.lesson import UNLABELLED, Blocks
+from outrider.train.losses import FOREIGN, Costs, Sums
+from outrider.train.network import DraftNetwork
+
+LOGITS = 1 << 27  # numbers of the logits of one chunk, at most: 512 MB in float32, and about three times that in all
+
+Score = Callable[[Tensor, slice], tuple[Tensor, Tensor]]
+
+
+class Scorer:
+    """Compares guesses with labels.
+
+    Args:
+        network: whose head is used.
+        target: whose law has a share in the loss, if any has.
+        costs: how guesses are weighed.
+    """
+
+    def __init__(self, network: DraftNetwork, target: Decoder, costs: Costs) -> None:
+        self._network, self._target, self._costs = network, target, costs
+        config = network.config
+        self._chunk = max(1, LOGITS // (config.max_tokens * network.words))
+        self._words_V, self._own_V = None, None
+        if config.draft_vocab_size is not None:
+            d2t = network.weights()["d2t"]
+            self._words_V = d2t + torch.arange(len(d2t), device=d2t.device)
+            self._own_V = torch.full((config.vocab_size,), FOREIGN, device=d2t.device)
+            self._own_V[self._words_V] = torch.arange(len(d2t), device=d2t.device)
+
+    def score(self, hidden_PKH: Tensor, blocks: Blocks, read: Read) -> tuple[Tensor, Sums]:
+        """Return the sum of weighted costs, which has a gradient where ``hidden_PKH`` wants one, and the counts."""
+        labels_PK = self._own(blocks.labels_PK)
+        teacher_RH = read.hidden_BTH.flatten(0, 1) if self._costs.distillation else None
+
+        def score(some_CKH: Tensor, part: slice) -> tuple[Tensor, Tensor]:
+            law_CKV = None if teacher_RH is None else self._law(teacher_RH[blocks.before_PK[part]])
+            loss, sums = self._costs.weigh(self._network.logits(some_CKH), labels_PK[part], law_CKV)
+            return loss, sums.values
+
+        nothing = Sums.nothing(self._network.config.max_tokens, hidden_PKH.device).values
+        loss, values = _InChunks.apply(hidden_PKH, score, self._chunk, nothing)  # type: ignore[no-untyped-call]
+        return loss, Sums(values)
+
+    def _own(self, labels_PK: Tensor) -> Tensor:
+        """Labels as the drafter's own head counts words."""
+        if self._own_V is None:
+            return labels_PK
+        return self._own_V[labels_PK.clamp(min=0)].where(labels_PK >= 0, UNLABELLED)
+
+    def _law(self, hidden_CKH: Tensor) -> Tensor:
+        """The target's law over the drafter's words."""
+        logits_CKV = self._target.logits(hidden_CKH)
+        if self._words_V is not None:
+            logits_CKV = logits_CKV[..., self._words_V]
+        return logits_CKV.softmax(-1)
+
+
+class _InChunks(torch.autograd.Function):
+    """Sums a score over chunks; the gradient is ready when the forward pass is."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden_PKH: Tensor, score: Score, chunk: int, nothing: Tensor) -> tuple[Tensor, Tensor]:
+        wanted = hidden_PKH.requires_grad
+        gradient_PKH = torch.zeros_like(hidden_PKH) if wanted else None
+        total = hidden_PKH.new_zeros((), dtype=torch.promote_types(hidden_PKH.dtype, torch.float32))
+        values = nothing
+        for start in range(0, len(hidden_PKH), chunk):
+            part = slice(start, start + chunk)
+            with torch.set_grad_enabled(wanted):
+                some_CKH = hidden_PKH[part].detach().requires_grad_(wanted)
+                loss, counted = score(some_CKH, part)
+            if gradient_PKH is not None:
+                (gradient_PKH[part],) = torch.autograd.grad(loss, some_CKH)
+            total, values = total + loss.detach(), values + counted
+        ctx.gradient = gradient_PKH
+        ctx.mark_non_differentiable(values)
+        return total, values
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor, _values: Any) -> tuple[Tensor | None, None, None, None]:
+        gradient = ctx.gradient
+        return None if gradient is None else gradient * upstream.to(gradient.dtype), None, None, None
