@@ -16,6 +16,7 @@ from typer.main import get_command
 from outrider import __version__
 from outrider.commands import options as o
 from outrider.commands.groups import spread
+from outrider.commands.train_app import train
 from outrider.errors import OutriderError
 from outrider.registry import DRAFTERS
 
@@ -33,6 +34,7 @@ _PLAIN = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_
 app = typer.Typer(name="outrider", epilog=EXIT_CODES, **_PLAIN)  # type: ignore[arg-type]
 models = typer.Typer(help="Which models are here, fetching one, and what one is.", **_PLAIN)  # type: ignore[arg-type]
 app.add_typer(models, name="models")
+app.add_typer(train, name="train")
 
 
 def _show_version(asked: bool) -> None:

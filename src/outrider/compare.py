@@ -86,7 +86,7 @@ def compare(
         for found in _differences(runner, name, prompts, completions, params)
     )
     methods = [_method(name, completions, differences, comparable=name not in drawn) for name in names]
-    record = Comparison(methods=methods, provenance=_provenance(params.seed))
+    record = Comparison(methods=methods, drafting=runner.loaded.drafting, provenance=_provenance(params.seed))
     return Compared(record, completions, differences)
 
 

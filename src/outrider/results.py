@@ -51,11 +51,19 @@ class MethodResult(Record):
     near_ties: list[NearTie]
 
 
+class DraftingResult(Record):
+    """The draft model of a run, and how it was used."""
+
+    model: str
+    options: dict[str, Any] = Field(description="The draft options, as they were used.")
+
+
 class Comparison(Record):
     """The same prompts with each method, plain decoding first: ``outrider compare --json``."""
 
     schema_version: Literal[1] = 1
     methods: list[MethodResult] = Field(min_length=1)
+    drafting: DraftingResult | None = None
     provenance: Provenance
 
 
@@ -95,6 +103,7 @@ class GenerationResult(Record):
     tokens_per_second: float
     model: str
     drafter: str
+    drafting: DraftingResult | None = None
     dtype: str
     sampling: dict[str, Any] = Field(description="The sampling settings, as they were used.")
     provenance: Provenance

@@ -5,7 +5,7 @@ The one place that joins files, text, target, drafter and engine.
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
@@ -24,6 +24,7 @@ from outrider.models.dflash.loading import load_dflash
 from outrider.models.dflash.network import DFlash
 from outrider.models.loading import load_decoder
 from outrider.registry import DRAFTERS, resolve
+from outrider.results import DraftingResult
 from outrider.text.tokenizer import Tokenizer, load_tokenizer
 from outrider.transcript import Completion, Stream, Transcript
 
@@ -83,6 +84,7 @@ def load(
         target,
         load_tokenizer(checkpoint),
         None if draft_model is None else _load_network(draft_model, target, draft, weights=weights, report=report),
+        draft_model,
         draft,
     )
     longest = min(max_len or MAX_LEN, target.shape.max_positions)
@@ -133,6 +135,7 @@ class Loaded:
     Attributes:
         checkpoint: the model's headers and where they came from.
         network: the draft model, if there is one.
+        draft_model: its name, as it was given.
         draft: settings of drafting.
     """
 
@@ -140,7 +143,15 @@ class Loaded:
     target: Decoder
     tokenizer: Tokenizer
     network: DFlash | None
+    draft_model: str | None
     draft: DraftOptions
+
+    @property
+    def drafting(self) -> DraftingResult | None:
+        """What results say of the draft model."""
+        if self.draft_model is None:
+            return None
+        return DraftingResult(model=self.draft_model, options=asdict(self.draft))
 
 
 class Runner:
@@ -233,7 +244,10 @@ class Runner:
     def _step(self) -> None:
         """Run one engine step and hand each token to its text; several streams may be open at once."""
         for event in self.engine.step():
-            self._live[event.sequence_id].take(event)
+            transcript = self._live.get(event.sequence_id)
+            if transcript is None:  # dropped in the middle of the step
+                continue
+            transcript.take(event)
             if event.finish_reason is not None:
                 del self._live[event.sequence_id]
 

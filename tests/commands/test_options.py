@@ -95,7 +95,7 @@ def test_draft_options_reach_the_loading_of_models(run, command, monkeypatch):
     ("words", "part"),
     [
         (["--budget", "many"], "--budget 'many': expected auto"),
-        (["--budget", "0"], "at least 1"),
+        (["--budget", "0"], "from 1 to 1023"),
         (["--draft-tokens", "0"], "at least 1"),
         (["--draft-tokens", "few"], "--draft-tokens"),
     ],

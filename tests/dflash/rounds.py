@@ -61,8 +61,8 @@ class Recording:
     def __getattr__(self, name: str):
         return getattr(self.network, name)
 
-    def draft(self, anchors_B: Tensor, cache, rows: slice, lengths_B: Tensor, *, span: int) -> Draft:
-        draft = self.network.draft(anchors_B, cache, rows, lengths_B, span=span)
+    def draft(self, anchors_B: Tensor, cache, rows: slice, lengths_B: Tensor, **host: int) -> Draft:
+        draft = self.network.draft(anchors_B, cache, rows, lengths_B, **host)
         self.drafts.append(Drafted(lengths_B.tolist(), anchors_B.tolist(), draft.logits_BKV.clone()))
         return draft
 
@@ -91,8 +91,8 @@ class Displaced:
     def __getattr__(self, name: str):
         return getattr(self.network, name)
 
-    def draft(self, anchors_B: Tensor, cache, rows: slice, lengths_B: Tensor, *, span: int) -> Draft:
+    def draft(self, anchors_B: Tensor, cache, rows: slice, lengths_B: Tensor, **host: int) -> Draft:
         displaced = copy(self.network)
         angles = displaced._angles
         displaced._angles = lambda positions, dtype: angles(positions + self.places, dtype)
-        return displaced.draft(anchors_B, cache, rows, lengths_B, span=span)
+        return displaced.draft(anchors_B, cache, rows, lengths_B, **host)

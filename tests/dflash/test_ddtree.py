@@ -184,8 +184,8 @@ class Stubborn:
     def __getattr__(self, name: str):
         return getattr(self.network, name)
 
-    def draft(self, *rows, span: int) -> Draft:
-        draft = self.network.draft(*rows, span=span)
+    def draft(self, *rows, **host: int) -> Draft:
+        draft = self.network.draft(*rows, **host)
         draft.logits_BKV.zero_()[..., MASK] = 30
         return draft
 

@@ -85,9 +85,12 @@ def test_what_cannot_be_verified_losslessly_is_refused(proposal, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_batch_of_drawn_and_chosen_tokens_is_refused():
-    with pytest.raises(VerificationError, match="all or none"):
-        DraftTree.of([0, 0], [Proposal.chain((1, 2), LAW), Proposal.chain((1,))], CPU)
+def test_a_batch_of_drawn_and_chosen_tokens_says_which_rows_were_drawn():
+    law = torch.tensor([[0.5, 0.5, 0.0]])
+    tree = DraftTree.of([0, 0, 0], [Proposal.chain([1]), Proposal.chain([1], law), Proposal()], CPU)
+    assert tree.drawn == {1}
+    assert tree.draft_probs_BKV.tolist() == [[[0, 0, 0]], law.tolist(), [[0, 0, 0]]]
+
 
 
 def test_an_empty_proposal_may_stand_beside_drawn_tokens_with_and_without_a_law():

@@ -129,6 +129,7 @@ def result(
         tokens_per_second=completion.tokens_per_second,
         model=request.model,
         drafter=request.drafter,
+        drafting=runner.loaded.drafting,
         dtype=dtype_name(request.loading, runner),
         sampling=asdict(params),
         provenance=provenance(threads=torch.get_num_threads(), seed=params.seed),

@@ -25,7 +25,7 @@ def print_repair(console: Console, result: Repair, out: Path) -> None:
 def _table(result: Repair) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in ("key", "value", "from", "rival", "1+a", "lead"):
-        table.add_column(name, no_wrap=name not in {"value", "rival"}, overflow="fold")
+        table.add_column(name, no_wrap=name not in {"value", "rival"}, overflow="fold", min_width=5)
     for row in result.rows:
         if row.origin != "tensors" and (row.origin == "given" or row.best is not None or row.key == "sliding_window"):
             table.add_row(row.key, shown(row.value), Text(row.origin, style=STYLES[row.origin]), *_second(row))
@@ -54,9 +54,10 @@ def _about(result: Repair) -> list[str]:
     best = next((row.best for row in result.rows if row.best is not None), None)
     if best is not None:
         lines.append(
-            f"1+a: accepted tokens and the bonus token, mean over {result.anchors} anchors; {best.length:.2f} for the best "
-            f"reading, which gives right words a mean log-probability of {best.log_prob:.3f}. Rival: the same, but for "
-            "the best other answer to that key. Lead: in log-probability a slot (block_size: a block), 99 % interval."
+            f"1+a: accepted tokens and the bonus token, mean over {result.anchors} anchors; {best.length:.2f} for the "
+            f"best reading, which gives right words a mean log-probability of {best.log_prob:.3f}. Rival: the same, "
+            "but for the best other answer to that key. Lead: in log-probability a slot (block_size: a block), 99 % "
+            "interval."
         )
     effort = f"{result.readings} readings, {result.blocks} blocks in {result.seconds:.0f} s"
     return [*lines, f"Tried: {effort}, on {result.tokens} tokens of {result.texts} texts."]

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from outrider.transcript import Completion
 
 
+ENOUGH = 40  # draft tokens
+
+
 def print_summary(console: Console, completion: "Completion", *, seed: int | None, repeats: bool = True) -> None:
     """Print the summary of one text.
 
@@ -23,10 +26,19 @@ def print_summary(console: Console, completion: "Completion", *, seed: int | Non
     """
     for line in (_speed(completion), _ending(completion, _seed(seed, repeats=repeats)), _rounds(completion.acceptance)):
         console.print(Text(line, style="dim"), soft_wrap=True)
+    if _never_accepted(completion):
+        hint = "no draft was accepted: outrider inspect DRAFTER --target MODEL, or outrider repair, may tell why"
+        console.print(Text(hint, style="dim"), soft_wrap=True)
     if completion.acceptance.num_accepted:
         line = "share of all rounds that accepted positions 1..k, and tokens accepted from depth k:"
         console.print(Text(line, style="dim"))
         console.print(position_plot(completion.acceptance.position_rates, completion.accepted_by_depth))
+
+
+def _never_accepted(completion: "Completion") -> bool:
+    """Whether enough was drafted to wonder; look-ups are silent where they find nothing."""
+    acceptance = completion.acceptance
+    return acceptance.num_drafted >= ENOUGH and not acceptance.num_accepted
 
 
 def _speed(completion: "Completion") -> str:

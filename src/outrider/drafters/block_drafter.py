@@ -61,7 +61,7 @@ class BlockDrafter(ABC, Generic[Guesses]):
 
     def begin(self, slot: int, prompt: tuple[int, ...]) -> None:  # noqa: ARG002 -- it reads features, not tokens
         """Forget what the slot held."""
-        self._blocks.begin(slot)
+        self._blocks.forget(slot)
         self._made.pop(slot, None)
 
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
@@ -95,4 +95,5 @@ class BlockDrafter(ABC, Generic[Guesses]):
 
     def end(self, slot: int) -> None:
         """Forget the sequence."""
+        self._blocks.forget(slot)
         self._made.pop(slot, None)

@@ -26,7 +26,7 @@ class Blocks:
         self._cache = network.new_cache(slots=setting.slots, max_len=setting.max_len)
         self._lengths = [0] * setting.slots
 
-    def begin(self, slot: int) -> None:
+    def forget(self, slot: int) -> None:
         """Forget what the slot held."""
         self._lengths[slot] = 0
 
@@ -68,4 +68,5 @@ class Blocks:
         rows, lengths_B = self._rows(tuple(-1 if slot is None else slot.slot for slot in slots))
         anchors_B = torch.tensor([0 if slot is None else slot.anchor for slot in slots], device=self.network.device)
         span = max(self._lengths[rows]) + self.network.config.block_size
-        return self.network.draft(anchors_B, self._cache, rows, lengths_B, span=span)
+        shortest = min(self._lengths[rows])
+        return self.network.draft(anchors_B, self._cache, rows, lengths_B, span=span, shortest=shortest)

@@ -6,6 +6,7 @@ from typing import Literal
 from outrider.errors import UsageError
 
 Budget = int | Literal["auto"]
+MAX_BUDGET = 1023  # nodes; with the root 1024, the most that the method's authors tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,5 +32,5 @@ class DraftOptions:
     def __post_init__(self) -> None:
         if self.tokens is not None and self.tokens < 1:
             raise UsageError(f"Draft tokens: expected a whole number of at least 1, found {self.tokens}.")
-        if self.budget != "auto" and self.budget < 1:
-            raise UsageError(f"Budget: expected auto or a whole number of at least 1, found {self.budget}.")
+        if self.budget != "auto" and not 1 <= self.budget <= MAX_BUDGET:
+            raise UsageError(f"Budget: expected auto or a whole number from 1 to {MAX_BUDGET}, found {self.budget}.")

@@ -55,6 +55,8 @@ class Engine:
         self._stepper = Stepper(target, cache, drafter.taps, device)
         self._rules: dict[int, Rules] = {}
         self._ids = count()
+        self._stepping = False
+        self._cancelled: list[Sequence] = []
         self.recorder: Recorder | None = None
 
     def add(
@@ -97,10 +99,19 @@ class Engine:
         return next((token for token in ids if not 0 <= token < size), None)
 
     def cancel(self, sequence: Sequence) -> None:
-        """Take a sequence out; nothing happens if it has ended."""
-        if self._scheduler.cancel(sequence.id) is not None:
+        """Take a sequence out; nothing happens if it has ended. In the middle of a step it leaves with its end."""
+        if sequence.finish_reason is None:
             sequence.finish_reason = "cancelled"
+            self._cancelled.append(sequence)
+        if not self._stepping:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Free what cancelled sequences hold."""
+        for sequence in self._cancelled:
+            self._scheduler.cancel(sequence.id)
             self._release(sequence)
+        self._cancelled.clear()
 
     @property
     def busy(self) -> bool:
@@ -115,6 +126,14 @@ class Engine:
     @torch.inference_mode()
     def step(self) -> list[TokenEvent]:
         """Read at most one chunk of a prompt, then run one round for all that have read theirs."""
+        self._stepping = True  # a watch, or the end of a dropped stream, may cancel in the middle
+        try:
+            return self._step()
+        finally:
+            self._stepping = False
+            self._sweep()
+
+    def _step(self) -> list[TokenEvent]:
         for sequence in self._scheduler.admit():
             self._begin(sequence)
         reading = self._scheduler.prefilling()
@@ -185,7 +204,7 @@ class Engine:
         events: list[TokenEvent] = []
         taken: list[tuple[int, ...]] = []
         for row, sequence in enumerate(batch):
-            if sequence is None:
+            if sequence is None or sequence.cancelled:
                 taken.append(())
                 continue
             sequence.round_ends.append(time.perf_counter())
@@ -217,10 +236,10 @@ class Engine:
         return events
 
     def _observe(self, batch: list[Sequence | None], taken: list[tuple[int, ...]], outcome: Outcome) -> None:
-        slots = tuple(-1 if s is None else s.slot for s in batch)
+        slots = tuple(-1 if s is None or s.cancelled else s.slot for s in batch)
         self.drafter.observe(Committed(slots, tuple(taken), outcome.tree, outcome.walk, outcome.out))
         for sequence, tokens in zip(batch, taken, strict=True):
-            if sequence is None:
+            if sequence is None or sequence.cancelled:
                 continue
             self._rules[sequence.slot].see_output(list(tokens))
             if sequence.finish_reason is not None:

@@ -58,6 +58,7 @@ class Target(Protocol):
         lengths_B: Tensor,
         *,
         span: int,
+        shortest: int = 0,
         taps: tuple[int, ...] = (),
     ) -> TargetOutput:
         """Run every node of the tree; commits nothing.
@@ -68,6 +69,8 @@ class Target(Protocol):
             rows: the slots of the batch, contiguous.
             lengths_B: committed tokens of each row, on the device.
             span: longest committed length of the rows, known on the host, + width: columns that attention reads.
+            shortest: committed length that no row is below, known on the host: columns that no window of any row
+                reaches are not read.
             taps: blocks whose output is wanted.
         """
         ...

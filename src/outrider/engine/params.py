@@ -53,7 +53,8 @@ class SamplingParams:
         presence_penalty: subtracted once from the logit of each word of the output.
         frequency_penalty: subtracted once per occurrence.
         logit_bias: added to the logit of a token id.
-        seed: same seed, same text, whatever the drafter; None draws a fresh one.
+        seed: same seed, same text, whatever the drafter, but for drafters that draw (docs/exactness.md); None draws a
+            fresh one.
         stop: strings that end the text; not part of it.
         stop_token_ids: tokens that end the text, beside the model's own.
         max_tokens: at most this many new tokens.

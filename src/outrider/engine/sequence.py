@@ -67,10 +67,17 @@ class Sequence:
         """New tokens that may still come."""
         return self.params.max_tokens - len(self.output)
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody took it out, perhaps in the middle of a round."""
+        return self.finish_reason == "cancelled"
+
     def take(self, token: int) -> bool:
         """Add a token; return whether the sequence ends with it."""
         self.output.append(token)
         matched = self.watch(token)  # asked for every token: who watches keeps the text
+        if self.cancelled:
+            return True
         if token in self.stop_ids or matched:
             self.finish_reason = "stop"
         elif self.room == 0:

@@ -84,5 +84,6 @@ class Stepper:
             rows.slots,
             rows.lengths_B(self._device),
             span=max(rows.lengths) + tree.width,
+            shortest=min(rows.lengths),
             taps=self._taps,
         )

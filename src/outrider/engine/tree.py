@@ -112,7 +112,8 @@ class DraftTree:
         counts_B: int64; real nodes of each row, root included. Nodes beyond are padding: children of the
             root that no walk may enter.
         is_chain: known on the host: committing a path of a chain moves nothing.
-        draft_probs_BKV: [B, N-1, V] law that node k+1 was drawn from, or None.
+        draft_probs_BKV: [B, N-1, V] law that node k+1 was drawn from, or None where no row has any.
+        drawn: known on the host: rows whose nodes were drawn from a law.
     """
 
     tokens_BN: Tensor
@@ -122,6 +123,7 @@ class DraftTree:
     counts_B: Tensor
     is_chain: bool
     draft_probs_BKV: Tensor | None = None
+    drawn: frozenset[int] = frozenset()
 
     @property
     def width(self) -> int:
@@ -168,6 +170,7 @@ class DraftTree:
             counts_B=torch.tensor(counts, device=device),
             is_chain=all(proposal.is_chain for proposal in proposals),
             draft_probs_BKV=_stack_probs(proposals, width - 1, device),
+            drawn=frozenset(row for row, proposal in enumerate(proposals) if _law_of(proposal) is not None),
         )
 
 
@@ -191,17 +194,17 @@ def _fill(
         visible[node, node] = True
 
 
+def _law_of(proposal: Proposal) -> Tensor | None:
+    return proposal.draft_probs_KV if proposal.tokens else None
+
+
 def _stack_probs(proposals: Sequence[Proposal], width: int, device: torch.device) -> Tensor | None:
-    drafted = [proposal.draft_probs_KV for proposal in proposals if proposal.tokens]
-    given = [law_KV for law_KV in drafted if law_KV is not None]
+    given = [law_KV for law_KV in map(_law_of, proposals) if law_KV is not None]
     if not given:
         return None
-    if len(given) != len(drafted):
-        raise VerificationError(
-            "Some proposals of the batch carry a draft distribution and some do not; expected all or none."
-        )
     stacked = torch.zeros(len(proposals), width, given[0].shape[-1], dtype=given[0].dtype, device=device)
     for row, proposal in enumerate(proposals):
-        if proposal.tokens and proposal.draft_probs_KV is not None:
-            stacked[row, : len(proposal.tokens)] = proposal.draft_probs_KV
+        law_KV = _law_of(proposal)
+        if law_KV is not None:
+            stacked[row, : len(law_KV)] = law_KV
     return stacked

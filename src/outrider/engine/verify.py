@@ -37,14 +37,14 @@ def verify(
     for row, rule in enumerate(rules):
         if rule is None or (rule.params.greedy and not rule.params.edits_logits):
             continue
-        if tree.draft_probs_BKV is None or rule.params.greedy:
+        if row not in tree.drawn or rule.params.greedy:
             decisions_BN[row] = _decide(tree, row, logits_BNV[row], rule, positions[row])
     walk = follow(tree, decisions_BN)
-    if tree.draft_probs_BKV is not None:
-        for row, rule in enumerate(rules):
-            if rule is not None and not rule.params.greedy:
-                law_NV = _law(tree, row, logits_BNV[row], rule)
-                _accept_by_ratio(tree, row, law_NV, walk, draws=(rule.uniforms, positions[row]))
+    for row in tree.drawn:
+        rule = rules[row]
+        if rule is not None and not rule.params.greedy:
+            law_NV = _law(tree, row, logits_BNV[row], rule)
+            _accept_by_ratio(tree, row, law_NV, walk, draws=(rule.uniforms, positions[row]))
     return walk
 
 

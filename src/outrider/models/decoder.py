@@ -87,13 +87,14 @@ class Decoder:
         lengths_B: Tensor,
         *,
         span: int,
+        shortest: int = 0,
         taps: tuple[int, ...] = (),
         mix: Mix | None = None,
     ) -> TargetOutput:
         """Run every node of the tree (see ``engine.interfaces.Target``); ``mix`` may stand in for its attention."""
         cos, sin = self._angles(lengths_B[:, None] + tree.depths_BN, self.activations)
         shared = Pass(cache, rows, node_columns(tree.width, lengths_B, span), span, cos, sin, mix)
-        masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, span, self.activations)
+        masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, span, shortest, self.activations)
         hidden_BNH = self.embed(tree.tokens_BN)
         eps = self.config.norm_eps
         tapped: dict[int, Tensor] = {}

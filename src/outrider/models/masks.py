@@ -31,11 +31,18 @@ class Masks:
         depths_BN: a node's position is the row's committed length + its depth.
         lengths_B: committed tokens of each row, all of which every node sees.
         span: longest committed length + N.
+        shortest: committed length that no row is below.
         dtype: of the masks.
     """
 
-    def __init__(
-        self, visible_BNN: Tensor, depths_BN: Tensor, lengths_B: Tensor, span: int, dtype: torch.dtype
+    def __init__(  # noqa: PLR0917 -- the geometry of a pass
+        self,
+        visible_BNN: Tensor,
+        depths_BN: Tensor,
+        lengths_B: Tensor,
+        span: int,
+        shortest: int,
+        dtype: torch.dtype,
     ) -> None:
         width = depths_BN.shape[1]
         columns_S = torch.arange(span, device=lengths_B.device)
@@ -47,15 +54,13 @@ class Masks:
         self._visible_BNS = committed_BS[:, None] | (inside_BS[:, None] & among_BNS)
         self._positions_BN = lengths_B[:, None] + depths_BN
         self._positions_BS = torch.where(committed_BS, columns_S, self._positions_BN.gather(1, node_BS))
-        self._dtype = dtype
-        # Of a single row the committed length is known on the host, so columns that no window reaches are not read.
-        self._committed = span - width if len(lengths_B) == 1 else 0
+        self._dtype, self._shortest = dtype, shortest
         self._made: dict[int | None, Visible] = {}
 
     def of(self, window: int | None) -> Visible:
         """Return what layers with this window see: columns less than ``window`` positions away, or all."""
         if window not in self._made:
-            first = 0 if window is None else max(0, self._committed - window + 1)
+            first = 0 if window is None else max(0, self._shortest - window + 1)
             self._made[window] = Visible(self._mask(window, first), first, window)
         return self._made[window]
 

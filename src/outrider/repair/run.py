@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from outrider.acceptance import Acceptance
 from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig, LayerMask
-from outrider.models.dflash.formats import DraftCheckpoint
+from outrider.models.dflash.formats import DraftCheckpoint, fit
 from outrider.models.dflash.loading import load_dflash
+from outrider.models.dflash.network import DFlash
 from outrider.repair.evidence import Row, found_row, tensor_rows
 from outrider.repair.given import Given, read_given
 from outrider.repair.infer import Inferred, check_all_have_a_place, infer
@@ -21,8 +22,6 @@ from outrider.repair.start import WINDOW, starting_config
 from outrider.repair.weigh import decided, weigh
 from outrider.replay import Recording, replay
 
-# Problems of a starting point, which the search is there to solve.
-ALLOWED = ("last_block_tap", "num_target_layers", "max_position_embeddings", "vocab_size")
 # Points that greedy acceptance cannot tell or that are not tried: field, and what it is where nothing is given.
 NOT_TRIED = {
     "max_position_embeddings": ("max_positions", "not tried; the target's"),
@@ -92,7 +91,7 @@ def repair(
     """
     begun = time.perf_counter()
     ground = _ground(drafter, target, tokenizer, recording, tokens=tokens, windows=windows)
-    network = load_dflash(DraftCheckpoint(drafter.checkpoint, ground.start, (), (), ALLOWED), target)
+    network = _network(drafter, ground.start, target)
     asked = questions(ground.start, target.config, mask_tokens=ground.mask_tokens, windows=ground.windows)
     search = Search(Judge(network, recording), asked, told)
     likely = ground.mask_tokens[: ground.likely]
@@ -109,6 +108,12 @@ def repair(
     acceptance = replay(network.variant(final), recording).acceptance()
     notes = (*drafter.notes, *ground.given.notes)
     return Repaired(final, rows, acceptance, search.judge, notes, time.perf_counter() - begun)
+
+
+def _network(drafter: Unsure, start: DFlashConfig, target: Decoder) -> DFlash:
+    """Load the weights; what can be passed over at a starting point is."""
+    allow = tuple({problem.key for problem in fit(start, target.config) if not problem.fatal})
+    return load_dflash(DraftCheckpoint(drafter.checkpoint, start, (), (), allow), target)
 
 
 def _ground(

@@ -5,7 +5,7 @@ and speaks.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -53,13 +53,14 @@ class Group:
             dist.all_reduce(values)
         return values
 
-    def any(self, wish: bool) -> bool:  # noqa: FBT001 -- the question itself
-        """Return whether any process wishes so."""
+    def total(self, numbers: Sequence[float]) -> list[float]:
+        """Return the sums over processes of numbers on the host."""
         if self.world == 1:
-            return wish
-        votes = torch.tensor([int(wish)])
-        dist.all_reduce(votes, op=dist.ReduceOp.MAX, group=self.host)
-        return bool(votes.item())
+            return list(numbers)
+        values = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(values, group=self.host)
+        sums: list[float] = values.tolist()
+        return sums
 
     def wait(self) -> None:
         """Let all come to this place."""

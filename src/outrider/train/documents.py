@@ -116,8 +116,8 @@ def split(samples: Samples, *, share: float, row_length: int, where: str) -> Spl
     everything = Documents(samples, np.flatnonzero(usable_M), lengths_M[usable_M], first_M[usable_M])
     if not len(everything):
         raise UsageError(
-            f"{where} holds {len(whole_M)} samples and none has a response within its first {row_length} tokens: there is "
-            "nothing to train on; write data with outrider train data, or take longer rows."
+            f"{where} holds {len(whole_M)} samples and none has a response within its first {row_length} tokens: there "
+            "is nothing to train on; write data with outrider train data, or take longer rows."
         )
     out_D = _held_out(everything, share)
     if out_D.all() or not out_D.any():

@@ -17,7 +17,9 @@ from outrider.engine.words import best_word
 CHUNK = 128  # the cumulative law of whole rows would be written out: as much memory traffic as all else together
 
 
-def choose(logits_BV: Tensor, temperature_B: Tensor, uniform_B: Tensor, *, top_k: int = 0, top_p: float = 1.0) -> Tensor:
+def choose(
+    logits_BV: Tensor, temperature_B: Tensor, uniform_B: Tensor, *, top_k: int = 0, top_p: float = 1.0
+) -> Tensor:
     """Return a word a row: the best one at temperature 0, else drawn.
 
     Args:
@@ -39,7 +41,7 @@ def choose(logits_BV: Tensor, temperature_B: Tensor, uniform_B: Tensor, *, top_k
 def draw_word(law_BV: Tensor, uniform_B: Tensor) -> Tensor:
     """Draw by the inverse of the cumulative law in two steps: a chunk of the vocabulary, then a word of it."""
     padded_BV = functional.pad(law_BV, (0, -law_BV.shape[-1] % CHUNK)) if law_BV.shape[-1] % CHUNK else law_BV
-    parts_BCW = padded_BV.unflatten(-1, (-1, CHUNK))
+    parts_BCW = padded_BV.reshape(len(padded_BV), -1, CHUNK)
     mass_BC = parts_BCW.sum(-1, dtype=torch.float64)
     chunk_B1 = draw(mass_BC, uniform_B)[:, None]
     within_B1 = mass_BC.gather(1, chunk_B1)

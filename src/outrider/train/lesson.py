@@ -76,7 +76,6 @@ class Blocks:
 
 def make_blocks(batch: Batch, lesson: Lesson) -> Blocks:
     """Spread the slots of all anchors of a batch."""
-    rows, length = batch.tokens_BT.shape
     column_BA = batch.anchors_BA.clamp(min=0)
     there_BA = batch.anchors_BA >= 0
     document_BA = batch.document_BT.gather(1, column_BA).where(there_BA, NO_DOCUMENT)
@@ -101,7 +100,9 @@ def _labels(batch: Batch, column_BA: Tensor, lesson: Lesson) -> tuple[Tensor, Te
     rows, length = batch.tokens_BT.shape
     device = column_BA.device
     column_P1 = column_BA.flatten()[batch.blocks_P, None]
-    start_P1 = (torch.arange(rows, device=device)[:, None] * length).expand_as(column_BA).flatten()[batch.blocks_P, None]
+    start_P1 = (
+        (torch.arange(rows, device=device)[:, None] * length).expand_as(column_BA).flatten()[batch.blocks_P, None]
+    )
     # A block of N slots asks for the K tokens behind its anchor, whichever slots it asks (``DFlashConfig.max_tokens``).
     wanted_PK = column_P1 + 1 + lesson.label_shift + torch.arange(lesson.guesses, device=device)
     there_PK = wanted_PK < length

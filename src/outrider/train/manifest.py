@@ -34,7 +34,9 @@ class Settings(Record):
     top_p: float
     max_tokens: NonNegativeInt = Field(description="Of a response.")
     max_len: NonNegativeInt = Field(description="Of prompt and response together.")
-    max_repeats: NonNegativeInt = Field(description="A response is cut where an 8-gram comes again after so many; 0 off.")
+    max_repeats: NonNegativeInt = Field(
+        description="A response is cut where an 8-gram comes again after so many; 0 off."
+    )
     thinking: bool | None
     seed: NonNegativeInt
     weights: dict[str, float] = Field(description="By source; 1 where none is given.")
@@ -45,17 +47,12 @@ class Settings(Record):
 
 
 class Shard(Record):
-    """One file of samples.
-
-    ``first`` and ``next`` are numbers of work items: which ones the shard answers, those dropped included.
-    """
+    """One file of samples."""
 
     file: str
     samples: NonNegativeInt
     tokens: NonNegativeInt
     response_tokens: NonNegativeInt
-    first: NonNegativeInt
-    next: NonNegativeInt
 
 
 class SourceCounts(Record):
@@ -99,7 +96,8 @@ class Manifest(Record):
     rows: PromptCounts
     sources: list[SourceCounts]
     fates: Fates = Fates()
-    shards: list[Shard] = []
+    shards: list[Shard] = Field(default_factory=list)
+    next: NonNegativeInt = Field(0, description="Number of the first work item that is not answered yet.")
     complete: bool = Field(False, description="Whether the run that wrote it came to its end.")
     provenance: Provenance
 
@@ -112,11 +110,6 @@ class Manifest(Record):
     def response_tokens(self) -> int:
         """Of all shards."""
         return sum(shard.response_tokens for shard in self.shards)
-
-    @property
-    def next(self) -> int:
-        """The first work item that no shard answers."""
-        return self.shards[-1].next if self.shards else 0
 
 
 def read_manifest(folder: Path) -> Manifest:

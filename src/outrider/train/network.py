@@ -56,6 +56,15 @@ class Tables:
     head_VH: Tensor
     mask_embedding_H: Tensor | None = None
 
+    def to(self, device: torch.device, dtype: torch.dtype) -> "Tables":
+        """Return them where and as they are used."""
+        mask_H = self.mask_embedding_H
+        return Tables(
+            self.embedding_VH.to(device, dtype),
+            self.head_VH.to(device, dtype),
+            None if mask_H is None else mask_H.to(device, dtype),
+        )
+
 
 class Norm(nn.Module):
     """RMS norm whose weight is used in the dtype of what it norms."""

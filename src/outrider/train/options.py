@@ -117,9 +117,7 @@ class TrainOptions:
 
     def lasting(self) -> dict[str, Any]:
         """Return the settings that must stay the same for a run to be continued."""
-        values = asdict(self)
-        values["keep_steps"] = list(self.keep_steps)
-        return {name: value for name, value in values.items() if name not in HARMLESS}
+        return {name: value for name, value in asdict(self).items() if name not in HARMLESS}
 
 
 def _need(ok: bool, name: str, value: Any, expected: str) -> None:  # noqa: FBT001 -- reads as a sentence

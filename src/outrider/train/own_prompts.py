@@ -6,6 +6,7 @@ They are kept in the data folder, so that a run that goes on has the same ones.
 import gzip
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +38,7 @@ class Wanted:
 
 
 def own_prompts(
-    folder: Path, decoder: Decoder, encoder: Encoder, wanted: Wanted, told: Callable[[int], None] = lambda _n: None
+    folder: Path, decoder: Decoder, encoder: Encoder, wanted: Wanted, told: Callable[[], None] = lambda: None
 ) -> Rows:
     """Read the folder's own prompts, or have them written.
 
@@ -46,7 +47,7 @@ def own_prompts(
         decoder: the target.
         encoder: knows its empty turn.
         wanted: how many.
-        told: is told how many there are so far.
+        told: is called for each prompt that is kept.
 
     Raises:
         UsageError: the template has no user turn, nothing came of it, or the folder cannot be written.
@@ -60,20 +61,21 @@ def own_prompts(
     return Rows(SOURCE, [Row(row.messages, SOURCE) for row in found.rows[: wanted.count]])
 
 
-def _write(decoder: Decoder, encoder: Encoder, wanted: Wanted, told: Callable[[int], None]) -> list[str]:
+def _write(decoder: Decoder, encoder: Encoder, wanted: Wanted, told: Callable[[], None]) -> list[str]:
     opening, ends = encoder.empty_turn()
     max_tokens = min(MAX_TOKENS, decoder.shape.max_positions - len(opening))
     limits = Limits(max_len=len(opening) + max_tokens, max_tokens=max_tokens, stop_ids=ends)
     writer = Writer(decoder, batch=min(wanted.batch, wanted.count), limits=limits)
     kept: dict[str, None] = {}
-    # In the order of the items: the same seed gives the same prompts, whichever was ready first.
-    for text in in_order(writer.write(_turns(opening, wanted))):
-        words = encoder.tokenizer.decode(text.tokens.tolist()).strip() if text.ended else ""
-        if words and words not in kept:
-            kept[words] = None
-            told(len(kept))
-        if len(kept) == wanted.count:
-            break
+    with closing(writer.write(_turns(opening, wanted))) as texts:
+        # In the order of the items: the same seed gives the same prompts, whichever was ready first.
+        for text in in_order(texts):
+            words = encoder.tokenizer.decode(text.tokens.tolist()).strip() if text.ended else ""
+            if words and words not in kept:
+                kept[words] = None
+                told()
+            if len(kept) == wanted.count:
+                break
     if not kept:
         raise UsageError("--self: the model wrote no prompt that ends; give prompts with --prompts or --hub.")
     return list(kept)

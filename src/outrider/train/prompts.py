@@ -118,9 +118,7 @@ class _Gathering:
             )
         if len(self._names) > MOST_SOURCES:
             raise UsageError(f"The prompts are of {len(self._names)} kinds (their key source); at most {MOST_SOURCES}.")
-        counts = PromptCounts(
-            rows=self._rows, broken=self._broken, duplicates=self._duplicates, too_long=self._long
-        )
+        counts = PromptCounts(rows=self._rows, broken=self._broken, duplicates=self._duplicates, too_long=self._long)
         by_source = tuple(map(tuple, self._prompts))
         return Prompts(tuple(self._names), by_source, counts, _digest(self._names, by_source))
 

@@ -6,7 +6,7 @@ template, or words cut in another way than they were drawn.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class RemoteWriter:
         self._stop = stop_token(tokenizer)
         self._refused = 0
 
-    def write(self, items: Iterator[Item]) -> Iterator[Text]:
+    def write(self, items: Iterator[Item]) -> Generator[Text, None, None]:
         """Yield the answers as they come; who stops reading cancels what is in flight.
 
         Raises:
@@ -92,6 +92,10 @@ class RemoteWriter:
                     done, pending = runner.run(self._wait(asking, model, items, pending))
                     if not done:
                         return
+                    # All are looked at before one is raised: what nobody looked at would be reported by asyncio.
+                    failed = [error for task in done if (error := task.exception()) is not None]
+                    if failed:
+                        raise failed[0]
                     yield from (self._checked(task.result()) for task in done)
             finally:
                 runner.run(asking.close())
@@ -117,7 +121,7 @@ class RemoteWriter:
     async def _answer(self, asking: "_Asking", model: str, item: Item) -> Text:
         response = await asking.post("/chat/completions", self._body(model, item))
         if response.is_success:
-            return self._read(item, response.json())
+            return self._read(item, response)
         reason = " ".join(response.text.split())[:300]
         if response.is_client_error and response.status_code not in {401, 403, 404}:
             return _refused(item, f"the server refuses the request ({response.status_code}): {reason}")
@@ -138,8 +142,9 @@ class RemoteWriter:
             body["chat_template_kwargs"] = {"enable_thinking": self._thinking}
         return body
 
-    def _read(self, item: Item, answer: Any) -> Text:
+    def _read(self, item: Item, response: "httpx2.Response") -> Text:
         try:
+            answer = response.json()
             choice, usage = answer["choices"][0], answer["usage"]
             message, words = choice["message"], choice["message"]["content"]
             counted = int(usage["prompt_tokens"]), int(usage["completion_tokens"])

@@ -8,11 +8,11 @@ import json
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from outrider.errors import UsageError
 
@@ -64,7 +64,9 @@ class Rows:
             UsageError: not one can be used.
         """
         if not self.rows and self.broken:
-            raise UsageError(f"None of the {self.broken} rows of {self.name} can be used; the first: {self.first_broken}")
+            raise UsageError(
+                f"None of the {self.broken} rows of {self.name} can be used; the first: {self.first_broken}"
+            )
         if not self.rows:
             raise UsageError(f"{self.name} holds no prompts: expected one JSON object a line.")
         if len(Counter(row.source for row in self.rows)) > MOST_KINDS:
@@ -99,14 +101,10 @@ def read_file(path: Path, *, limit: int | None = None) -> Rows:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    with ExitStack() as stack:
-        file: IO[bytes] = stack.enter_context(path.open("rb"))
-        if file.read(len(GZIP)) == GZIP:
-            stack.enter_context(packed := gzip.open(path, "rb"))
-            yield from _numbered(packed)
-        else:
-            file.seek(0)
-            yield from _numbered(file)
+    with path.open("rb") as start:
+        is_packed = start.read(len(GZIP)) == GZIP
+    with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
+        yield from _numbered(file)
 
 
 def _numbered(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -132,9 +130,7 @@ def read_hub(wanted: str, *, limit: int | None = None, load: Callable[..., Any] 
     try:
         found = (load or _load_dataset())(name, split=split, streaming=True)
         for number, values in enumerate(islice(found, limit), start=1):
-            if column not in values:
-                raise UsageError(f"{name} has no column {column!r}; it has {', '.join(values)}.")
-            rows.take(_column(values[column]) | _kind(values), f"row {number}")
+            rows.take(_column(values, column, name) | _kind(values), f"row {number}")
     except UsageError:
         raise
     except Exception as error:  # noqa: BLE001 -- the library raises what its many readers raise
@@ -144,14 +140,17 @@ def read_hub(wanted: str, *, limit: int | None = None, load: Callable[..., Any] 
 
 def _load_dataset() -> Callable[..., Any]:
     try:
-        from datasets import load_dataset  # type: ignore[import-not-found,unused-ignore] -- of the extra "train"
+        load: Callable[..., Any] = import_module("datasets").load_dataset
     except ModuleNotFoundError:
         raise UsageError("--hub needs the package datasets: pip install 'outrider[train]'.") from None
-    return load_dataset  # type: ignore[no-any-return,unused-ignore]
+    return load
 
 
-def _column(value: Any) -> dict[str, Any]:
-    """Give a column's value the key that says what it is."""
+def _column(values: Mapping[str, Any], column: str, name: str) -> dict[str, Any]:
+    """Return a column's value under the key that says what it is."""
+    if column not in values:
+        raise UsageError(f"{name} has no column {column!r}; it has {', '.join(values)}.")
+    value = values[column]
     if isinstance(value, list):
         return {"messages" if value and isinstance(value[0], Mapping) else "turns": value}
     return {"prompt": value}

@@ -28,28 +28,27 @@ class Scorer:
     Args:
         network: whose head is used.
         target: whose law has a share in the loss, if any has.
-        costs: how guesses are weighed.
     """
 
-    def __init__(self, network: DraftNetwork, target: Decoder, costs: Costs) -> None:
-        self._network, self._target, self._costs = network, target, costs
+    def __init__(self, network: DraftNetwork, target: Decoder) -> None:
+        self._network, self._target = network, target
         config = network.config
         self._chunk = max(1, LOGITS // (config.max_tokens * network.words))
-        self._words_V, self._own_V = None, None
+        self._words_V: Tensor | None = None
         if config.draft_vocab_size is not None:
             d2t = network.weights()["d2t"]
             self._words_V = d2t + torch.arange(len(d2t), device=d2t.device)
             self._own_V = torch.full((config.vocab_size,), FOREIGN, device=d2t.device)
             self._own_V[self._words_V] = torch.arange(len(d2t), device=d2t.device)
 
-    def score(self, hidden_PKH: Tensor, blocks: Blocks, read: Read) -> tuple[Tensor, Sums]:
+    def score(self, hidden_PKH: Tensor, blocks: Blocks, read: Read, costs: Costs) -> tuple[Tensor, Sums]:
         """Return the sum of weighted costs, which has a gradient where ``hidden_PKH`` wants one, and the counts."""
         labels_PK = self._own(blocks.labels_PK)
-        teacher_RH = read.hidden_BTH.flatten(0, 1) if self._costs.distillation else None
+        teacher_RH = read.hidden_BTH.flatten(0, 1) if costs.distillation else None
 
         def score(some_CKH: Tensor, part: slice) -> tuple[Tensor, Tensor]:
             law_CKV = None if teacher_RH is None else self._law(teacher_RH[blocks.before_PK[part]])
-            loss, sums = self._costs.weigh(self._network.logits(some_CKH), labels_PK[part], law_CKV)
+            loss, sums = costs.weigh(self._network.logits(some_CKH), labels_PK[part], law_CKV)
             return loss, sums.values
 
         nothing = Sums.nothing(self._network.config.max_tokens, hidden_PKH.device).values
@@ -58,7 +57,7 @@ class Scorer:
 
     def _own(self, labels_PK: Tensor) -> Tensor:
         """Labels as the drafter's own head counts words."""
-        if self._own_V is None:
+        if self._words_V is None:
             return labels_PK
         return self._own_V[labels_PK.clamp(min=0)].where(labels_PK >= 0, UNLABELLED)
 

@@ -54,12 +54,12 @@ class ShardWriter:
         self.folder, self.manifest = folder, manifest
         write_manifest(folder, manifest)
 
-    def write(self, samples: Sequence[Sample], *, items: range, fates: Fates) -> Shard:
+    def write(self, samples: Sequence[Sample], *, answered: int, fates: Fates) -> Shard:
         """Write the next shard.
 
         Args:
             samples: what it holds; at least one.
-            items: numbers of the work items that it answers, those without a sample included.
+            answered: work items that it answers, those without a sample included.
             fates: how their responses ended.
 
         Raises:
@@ -74,19 +74,18 @@ class ShardWriter:
             samples=len(samples),
             tokens=total,
             response_tokens=responses,
-            first=items.start,
-            next=items.stop,
         )
         self._put(
+            next=self.manifest.next + answered,
             shards=[*self.manifest.shards, shard],
             sources=_counted(self.manifest.sources, tensors),
             fates=self.manifest.fates.plus(fates),
         )
         return shard
 
-    def finish(self, *, fates: Fates | None = None) -> None:
-        """Say that nothing more is to come; ``fates`` are those of responses after the last shard."""
-        self._put(complete=True, fates=self.manifest.fates.plus(fates or Fates()))
+    def finish(self, *, answered: int = 0, fates: Fates = Fates()) -> None:  # noqa: B008 -- frozen
+        """Say that nothing more is to come but ``answered`` items of which no sample was kept."""
+        self._put(complete=True, next=self.manifest.next + answered, fates=self.manifest.fates.plus(fates))
 
     def _put(self, **changes: Any) -> None:
         self.manifest = self.manifest.model_copy(update=changes)

@@ -39,7 +39,7 @@ class Steps:
             self._graphs[span] = graph
 
     def _warm_up(self, span: int) -> None:
-        stream = torch.cuda.Stream(self._device)
+        stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(stream):
             for _ in range(_WARM_UP):

@@ -57,7 +57,12 @@ def sparse(blocks: Blocks, mask: LayerMask) -> "BlockMask":
     rows, slots = blocks.ends_BQ.shape
     make = _compiled() if blocks.ends_BQ.is_cuda else _plain()
     return make(
-        rule(blocks, mask), B=rows, H=None, Q_LEN=slots, KV_LEN=blocks.positions_BS.shape[1], device=blocks.ends_BQ.device
+        rule(blocks, mask),
+        B=rows,
+        H=None,
+        Q_LEN=slots,
+        KV_LEN=blocks.positions_BS.shape[1],
+        device=blocks.ends_BQ.device,
     )
 
 

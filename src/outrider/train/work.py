@@ -109,6 +109,11 @@ class Plan:
         self._weights = [(weights or {}).get(name, 1.0) for name in prompts.sources]
         self._orders = [self._order(source) for source in range(len(prompts.sources))]
 
+    @property
+    def num_items(self) -> int | None:
+        """Length of the list; None where it does not end by itself."""
+        return sum(len(self._uses(source, 0)) for source in range(len(self._orders))) if self._once else None
+
     def items(self, start: int = 0) -> Iterator[Item]:
         """Yield the answers from number ``start`` on."""
         return islice(self._all(), start, None)

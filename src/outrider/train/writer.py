@@ -6,7 +6,7 @@ Shape letters: B slots, P prompts read together, L tokens of the longest of them
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -76,12 +76,20 @@ class Writer:
         self._steps = Steps(self._step, spans, decoder.device)
 
     @torch.inference_mode()
-    def write(self, items: Iterator[Item]) -> Iterator[Text]:
+    def write(self, items: Iterator[Item]) -> Generator[Text, None, None]:
         """Yield the answers as they are ready, in no order; who stops reading ends the writing.
 
         Texts that were begun are lost then, and the writer must not be used again.
+
+        Raises:
+            UsageError: more memory than there is.
         """
-        ahead = _Ahead(items, self._limits.max_tokens)
+        try:
+            yield from self._write(_Ahead(items, self._limits.max_tokens))
+        except torch.OutOfMemoryError as error:
+            raise UsageError(_too_big(self._decoder, self._batch, self._limits.max_len)) from error
+
+    def _write(self, ahead: "_Ahead") -> Iterator[Text]:
         self._steps.record()
         ready: list[Text] = []
         self._fill(ahead)

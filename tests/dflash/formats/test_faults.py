@@ -198,6 +198,7 @@ FATAL = {
     "a head without halves": ({"head_dim": 15}, "head_dim", "an even number"),
     "heads that do not divide": ({"num_key_value_heads": 3}, "num_key_value_heads", "evenly"),
     "no rank": (DSPARK | {"markov_rank": None, "architectures": ["DSparkDraftModel"]}, "markov_rank", "found none"),
+    "a block beyond the positions": ({"block_size": 10**9}, "block_size", "exceeds max_position_embeddings=512"),
     "a recurrence without a predicting anchor": (
         DSPARK | {"markov_head_type": "rnn", "sample_from_anchor": False, "architectures": ["DSparkDraftModel"]},
         "markov_head_type",

@@ -10,7 +10,7 @@ from dflash.formats.drafters import DFLASH2, DSPARK, config_of, features_of, log
 from dflash.formats.test_speculators import write_speculators
 from tiny_model import write_tiny_model
 
-from outrider.errors import CheckpointError
+from outrider.errors import CheckpointError, UsageError
 from outrider.models.dflash.formats import read_drafter
 from outrider.models.dflash.loading import load_dflash
 
@@ -212,3 +212,13 @@ def test_the_width_may_differ_where_nothing_is_shared(tmp_path):
 def test_a_last_block_tap_is_read_before_the_norm(tmp_path, target):
     folder = write_drafter(tmp_path, target_layer_ids=[0, 1], num_target_layers=2)
     assert_drafts(target, folder, weights(target_layer_ids=[0, 1]), "last_block_tap")
+
+
+@pytest.mark.parametrize(
+    ("config", "found"), [({}, "nothing was found wrong"), ({"target_layer_ids": [1]}, "last_block")]
+)
+def test_allowing_what_is_not_wrong_is_refused(tmp_path, target, config, found):
+    folder = write_drafter(tmp_path, **config)
+    allow = ["last_block_tap"] if config else []
+    with pytest.raises(UsageError, match=f"--allow nothing_like_this.*{found}"):
+        target.load(folder, *allow, "nothing_like_this")

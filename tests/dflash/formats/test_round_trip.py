@@ -65,7 +65,7 @@ def configs(draw) -> DFlashConfig:
         num_kv_heads=heads,
         head_dim=2 * draw(sizes),
         intermediate_size=draw(sizes),
-        max_positions=draw(st.integers(1, 262144)),
+        max_positions=draw(st.integers(32, 262144)),
         norm_eps=draw(st.floats(1e-7, 1e-3)),
         rope=draw(ropes()),
         layers=draw(masks()),

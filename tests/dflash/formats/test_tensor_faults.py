@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from dflash.drafter_files import DEFAULTS, weights_of, write_drafter
+from dflash.drafter_files import DEFAULTS, change_config, weights_of, write_drafter
 from dflash.formats.drafters import found_in, problem_keys, refusal, source_of
 
 from outrider.errors import UnsupportedError
@@ -81,3 +81,11 @@ def test_a_table_without_a_reduced_vocabulary_is_not_in_the_way(tmp_path):
 def test_an_ordinary_model_is_no_drafter(tmp_path, target_folder):
     with pytest.raises(UnsupportedError, match="is no DFlash drafter"):
         found_in(target_folder)
+
+
+def test_many_tensors_of_other_shapes_are_one_problem(tmp_path):
+    folder = write_drafter(tmp_path)
+    change_config(folder, intermediate_size=40)
+    said = refusal(folder)
+    assert "tensors: 9 of" in said
+    assert "have other shapes than the config implies, first layers.0.mlp.gate_proj.weight: implied [40, 32]" in said

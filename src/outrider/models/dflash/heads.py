@@ -3,6 +3,7 @@
 Shape letters: B batch rows, W paths of a row, C candidates of a slot, H hidden, R rank, V words.
 """
 
+from copy import copy
 from typing import Protocol
 
 import torch
@@ -23,6 +24,10 @@ class Correction(Protocol):
 
     def start(self, batch: int) -> Tensor:
         """State before the first slot, [B, 1, ...]; empty where there is none."""
+        ...
+
+    def read_as(self, config: DFlashConfig) -> "Correction":
+        """Return the same weights under another config."""
         ...
 
     def step(
@@ -53,6 +58,13 @@ class Selector:
         self._successors_VR = reader.vector(f"{name}successor_codebook")
         self._projection = reader.linear(f"{name}hidden_projection")
 
+    def read_as(self, config: DFlashConfig) -> "Selector":
+        """Choose among another number of candidates."""
+        assert config.selector is not None  # noqa: S101 -- the weights are a selector's
+        other = copy(self)
+        other.candidates = config.selector.top_k
+        return other
+
     def start(self, batch: int) -> Tensor:
         """No state."""
         return self._predecessors_VR.new_empty(batch, 1, 0)
@@ -79,6 +91,10 @@ class MarkovHead:
         self._words_VR = reader.vector(f"{name}markov_w2.weight")
         joint = {"gated": "gate_proj", "rnn": "joint_proj"}.get(markov.kind)
         self._joint = None if joint is None else reader.linear(f"{name}{joint}", bias=True)
+
+    def read_as(self, config: DFlashConfig) -> "MarkovHead":  # noqa: ARG002 -- nothing of it is a matter of reading
+        """Return itself."""
+        return self
 
     def start(self, batch: int) -> Tensor:
         """Zeros for the recurrence; no state otherwise."""

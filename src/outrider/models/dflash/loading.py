@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outrider.errors import CheckpointError
+from outrider.errors import CheckpointError, UsageError
 from outrider.models.dflash.formats import DraftCheckpoint, fit, refuse
 from outrider.models.dflash.formats.aliases import MASK_EMBEDDING
 from outrider.models.dflash.formats.examine import SIDECAR
@@ -29,10 +29,20 @@ def load_dflash(draft: DraftCheckpoint, target: "Decoder", *, dummy: bool = Fals
     """
     from outrider.models.dflash.network import DFlash
 
-    refuse(f"{draft.checkpoint.source.path} with this target", fit(draft.config, target.config), draft.allow)
+    misfits = fit(draft.config, target.config)
+    refuse(f"{draft.checkpoint.source.path} with this target", misfits, draft.allow)
+    _check_allowed(draft, {problem.key for problem in (*draft.problems, *misfits)})
     if dummy:
         return _dummy(draft, target)
     return DFlash(draft.config, lambda name: _read(draft, name), target, _mask_embedding(draft))
+
+
+def _check_allowed(draft: DraftCheckpoint, keys: set[str]) -> None:
+    """Refuse to allow what was not found wrong: a typing error would otherwise show nowhere."""
+    idle = [key for key in draft.allow if key not in keys]
+    if idle:
+        found = f"found wrong: {', '.join(sorted(keys))}" if keys else "nothing was found wrong"
+        raise UsageError(f"--allow {idle[0]}: expected the key of a problem of this drafter; {found}. Drop it.")
 
 
 def _dummy(draft: DraftCheckpoint, target: "Decoder") -> "DFlash":
@@ -84,9 +94,9 @@ def _sidecar(path: Path, draft: DraftCheckpoint) -> "Tensor":
         with warnings.catch_warnings(action="ignore"):  # of pickles that it then refuses or reads
             held = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # its reader of pickles lets out whatever damage leads to
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise CheckpointError(
-            f"Cannot read {path}: {reason.rstrip('.')}. Save the vector again, by torch.save."
+            f"Cannot read {path} ({type(error).__name__}): it is damaged, or holds more than a tensor, which could run "
+            "code. Save the vector again, by torch.save."
         ) from error
     token = draft.config.mask_token
     if isinstance(held, dict):

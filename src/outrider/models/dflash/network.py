@@ -63,7 +63,10 @@ class DFlash:
         self.device = target.device
         self._read_as(config)
         self._target, self.target_vocab = target, target.config.vocab_size
-        reader = BlockReader(_scaling_values(read, config.value_scale), target.dtype, target.activations, target.device)
+        # Features of some targets overflow fp16 (the fc sums several of them): there the drafter takes bfloat16.
+        narrow = target.activations == torch.float16
+        dtype, activations = (torch.bfloat16,) * 2 if narrow else (target.dtype, target.activations)
+        reader = BlockReader(_scaling_values(read, config.value_scale), dtype, activations, target.device)
         self._fc = reader.linear("fc")
         self._hidden_norm, self._norm = reader.vector("hidden_norm.weight"), reader.vector("norm.weight")
         self._blocks = [
@@ -102,6 +105,8 @@ class DFlash:
         """Return the same weights under another reading: masks, taps, mask token, block size, scales."""
         other = copy(self)
         other._read_as(config)  # noqa: SLF001 -- one of its own kind
+        if self.correction is not None:
+            other.correction = self.correction.read_as(config)
         return other
 
     def _read_as(self, config: DFlashConfig) -> None:
@@ -137,7 +142,8 @@ class DFlash:
         """
         config, sizes = self.config, self._sizes
         batch, nodes, width = features_BNF.shape
-        context_RH = rms_norm(self._fc(features_BNF.reshape(-1, width)), self._hidden_norm, sizes.eps)
+        features_RF = features_BNF.reshape(-1, width).to(self._norm.dtype)
+        context_RH = rms_norm(self._fc(features_RF), self._hidden_norm, sizes.eps)
         kv_BNLGD = self._context(context_RH).view(batch, nodes, config.num_layers, 2 * sizes.keys, sizes.head)
         positions_BN = lengths_B[:, None] + torch.arange(nodes, device=lengths_B.device)
         cos, sin = self._angles(positions_BN, kv_BNLGD.dtype)
@@ -150,7 +156,9 @@ class DFlash:
             cache.write(block.layer, rows, columns, key_BGND, value_BNGD.transpose(1, 2))
 
     @torch.inference_mode()
-    def draft(self, anchors_B: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int) -> Draft:
+    def draft(
+        self, anchors_B: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int, shortest: int = 0
+    ) -> Draft:
         """Run the blocks that start with the anchors.
 
         Args:
@@ -159,12 +167,13 @@ class DFlash:
             rows: the slots of the batch.
             lengths_B: tokens that each row remembers, the anchor not among them.
             span: longest of them + N.
+            shortest: what no row is below, known on the host.
         """
         width = self.config.block_size
         depths_BN = torch.arange(width, device=self.device).expand(len(anchors_B), width)
         cos, sin = self._angles(lengths_B[:, None] + depths_BN, self._norm.dtype)
         shared = Pass(cache, rows, node_columns(width, lengths_B, span), span, cos, sin)
-        masks = self._masks(depths_BN, lengths_B, span)
+        masks = self._masks(depths_BN, lengths_B, span, shortest)
         return self._predict(self._run(self._embed(anchors_B), shared, lambda mask: masks[mask.causal].of(mask.window)))
 
     @torch.inference_mode()
@@ -198,11 +207,11 @@ class DFlash:
         hidden_BKH = hidden_BNH[:, self.config.block_size - self.config.max_tokens :]
         return Draft(hidden_BKH, self._logits(hidden_BKH))
 
-    def _masks(self, depths_BN: Tensor, lengths_B: Tensor, span: int) -> dict[bool, Masks]:
+    def _masks(self, depths_BN: Tensor, lengths_B: Tensor, span: int, shortest: int) -> dict[bool, Masks]:
         batch, width = depths_BN.shape
         both = torch.ones(width, width, dtype=torch.bool, device=self.device)
         return {
-            causal: Masks(seen.expand(batch, width, width), depths_BN, lengths_B, span, self._norm.dtype)
+            causal: Masks(seen.expand(batch, width, width), depths_BN, lengths_B, span, shortest, self._norm.dtype)
             for causal, seen in ((False, both), (True, both.tril()))
         }
 
@@ -212,7 +221,7 @@ class DFlash:
         tokens_BN[:, 0] = anchors_B
         table = self._table
         hidden_BNH = self._target.embed(tokens_BN) if table is None else torch.nn.functional.embedding(tokens_BN, table)
-        hidden_BNH = hidden_BNH * config.embedding_scale
+        hidden_BNH = hidden_BNH.to(self._norm.dtype) * config.embedding_scale
         if self._mask_embedding is not None:
             hidden_BNH[:, 1:] = self._mask_embedding * config.embedding_scale
         return hidden_BNH
@@ -220,7 +229,7 @@ class DFlash:
     def _logits(self, hidden_BKH: Tensor) -> Tensor:
         config = self.config
         if self._head is None:
-            logits_BKV = self._target.logits(hidden_BKH)
+            logits_BKV = self._target.logits(hidden_BKH.to(self._target.activations))
         else:
             flat = self._head(hidden_BKH.reshape(-1, config.hidden_size))
             logits_BKV = flat.to(torch.promote_types(flat.dtype, torch.float32)).view(*hidden_BKH.shape[:-1], -1)

@@ -1,1 +1,1 @@
-"""What a training run's logs say: curves, a fitted end, and a verdict with its reasons. Needs no torch and no weights."""
+"""What a training run's logs say: curves, a fitted end, a verdict with its reasons. Needs no torch and no weights."""

@@ -5,6 +5,7 @@ wandb and TensorBoard use; others are reported as not understood, never guessed.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ What = Literal[
 TRAIN = ("train", "training")
 HELD_OUT = ("val", "valid", "validation", "eval", "evaluation", "test", "held", "heldout", "holdout")
 NAMES: dict[What, tuple[str, ...]] = {
-    "step": ("step", "steps", "global_step", "trainer_global_step", "iteration", "iter", "it"),
+    "step": ("step", "global_step", "trainer_global_step", "iteration", "iter", "it"),
     "tokens": (
         *("tokens", "tokens_seen", "total_tokens", "num_tokens", "num_input_tokens_seen", "response_tokens"),
         *("supervised_tokens", "consumed_tokens"),
@@ -43,6 +44,12 @@ NUMBERED: tuple[tuple[str, What], ...] = (
     (r"(?:u|position_rates?|acceptance_rate_pos(?:ition)?)_(\d+)", "rate"),
     (r"(?:marginal_accuracy|served)_(\d+)", "served"),
 )
+TELLING = {  # names that one trainer alone logs
+    "ModelOpt": "parallel_0_step_0",
+    "speculators": "full_acc",
+    "SpecForge": "simulated_acc_len",
+    "NeMo Automodel": "base_accept_len",
+}
 WITHOUT_BONUS = ("simulated_acc_len",)  # counts accepted tokens only
 ENGINE: tuple[What, ...] = ("tau", "low", "high", "rate", "served", "prompts")
 ANYWHERE: tuple[What, ...] = ("step", "tokens", "epoch", "learning rate", "grad norm")
@@ -82,6 +89,12 @@ def understand(name: str) -> Column | None:
     if what == "tau" and place == "train":
         what = "length"  # nothing is decoded in a training step
     return Column(what, _place(what, place), index, 1.0 if rest in WITHOUT_BONUS else 0.0)
+
+
+def format_of(names: Iterable[str]) -> str | None:
+    """Return whose logs these names are from; None if they could be anybody's."""
+    joined = " ".join(names).lower()
+    return next((owner for owner, name in TELLING.items() if name in joined), None)
 
 
 def _place(what: What, place: Place | None) -> Place:

@@ -16,12 +16,13 @@ from typing import Any
 from outrider.errors import UsageError
 
 Row = dict[str, float]
-STEP = "step"
+STEP, BAR_STEP, BAR_END = "step", "step of a bar", "end of a bar"
+STEPS = ("step", "global_step", "_step")
 LARGEST = 1 << 31  # bytes
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 PAIR = re.compile(rf"(?P<key>[A-Za-z_][\w./-]*)\s*[=:]\s*(?P<value>{NUMBER})(?![\w.:])", re.IGNORECASE)
 STEP_WORD = re.compile(r"\b(?:global[_ ])?step[ :=]+(\d+)", re.IGNORECASE)
-SECTION = re.compile(r"^\W*(train|eval|val|validation)\w*\b", re.IGNORECASE)  # SpecForge: Eval - Step 20 ..., Loss: 4.7
+SECTION = re.compile(r"\b(train|eval|val)\w*\s*$", re.IGNORECASE)  # SpecForge: Eval - Step 20 [20/99], Loss: 4.7
 MODELOPT = re.compile(r"Step (\d+) (Training Acc|Estimated Training AR|AR): \[?([^\]]*)\]?")
 BAR = re.compile(r"\|\s*(\d+)/(\d+)\s*\[")
 RECORD = re.compile(r"^\s*(?:\[[\d:/ ]+\]|\d{4}-\d\d-\d\d[T ][\d:.,]+)?\s*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
@@ -38,6 +39,7 @@ def read_rows(path: Path) -> list[Row]:
     """
     text = _text(path)
     kind = path.suffix.lower()
+    rows: Iterable[Row]
     if kind in (".csv", ".tsv"):
         rows = _csv_rows(text, path.stem, "\t" if kind == ".tsv" else ",")
     elif kind == ".json":
@@ -50,7 +52,9 @@ def read_rows(path: Path) -> list[Row]:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > LARGEST:
-            raise UsageError(f"{path} has {path.stat().st_size >> 30} GB; a log that large is not read: give an extract.")
+            raise UsageError(
+                f"{path} has {path.stat().st_size >> 30} GB; a log that large is not read: give an extract."
+            )
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
@@ -109,16 +113,16 @@ def _records(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _text_row(line: str) -> Row:
-    whole = _literal(line)
-    step = STEP_WORD.search(line)
+    whole, step, bar = _literal(line), STEP_WORD.search(line), BAR.search(line)
     own: Row = {STEP: float(step[1])} if step else {}
+    if bar is not None:
+        own |= {BAR_STEP: float(bar[1]), BAR_END: float(bar[2])}
     if whole is not None:
-        bar = BAR.search(line)
-        return (own or ({STEP: float(bar[1])} if bar else {})) | _numbers(whole)
+        return own | _numbers(whole)
     if (match := MODELOPT.search(line)) is not None:
         return own | _modelopt(match[2], match[3])
     found = _numbers({match["key"]: match["value"] for match in PAIR.finditer(line)})
-    section = SECTION.match(line.rpartition(" - Step")[0] or "")
+    section = SECTION.search(line.partition(" - Step")[0]) if " - Step" in line else None
     if section is not None:
         found = {f"{section[1].lower()}/{key}": value for key, value in found.items() if key.lower() != STEP}
     return found | own
@@ -127,7 +131,7 @@ def _text_row(line: str) -> Row:
 def _modelopt(name: str, values: str) -> Row:
     numbers = [number for text in values.split(",") if (number := _number(text)) is not None]
     if name == "AR":
-        return {"validate_ar": number for number in numbers[:1]}
+        return {"validate_ar": numbers[0]} if numbers else {}
     return {MODELOPT_NAMES[name].format(index): number for index, number in enumerate(numbers)}
 
 
@@ -178,16 +182,34 @@ def _parsed(text: str) -> float:
 def _joined(rows: Iterable[Row]) -> list[Row]:
     """Give rows without a step that of the row before, and unite neighbours of one step whose names differ."""
     joined: list[Row] = []
-    for row in rows:
-        step = next((row[key] for key in row if key.lower() in ("step", "global_step", "_step")), None)
-        if step is not None and not math.isfinite(step):
-            continue
+    for step, row in _with_steps(list(rows)):
         last = joined[-1] if joined else None
-        last_step = last[STEP] if last else None
-        at = step if step is not None else last_step
-        fresh = {key: value for key, value in row.items() if key.lower() not in ("global_step", "_step", "step")}
-        if last is not None and at == last_step and not fresh.keys() & last.keys():
-            last.update(fresh)
-        elif fresh:
-            joined.append(fresh | ({STEP: at} if at is not None else {STEP: float(len(joined) + 1)}))
+        if last is not None and last[STEP] == step and not row.keys() & last.keys():
+            last.update(row)
+        elif row:
+            joined.append(row | {STEP: step})
     return joined
+
+
+def _with_steps(rows: list[Row]) -> Iterator[tuple[float, Row]]:
+    """Yield steps and what else is in the rows: steps from their names, else from bars, else counted."""
+    named = any(_named_step(row) is not None for row in rows)
+    barred = any(BAR_STEP in row for row in rows)
+    step, before, bar = 0.0, 0.0, 0.0
+    for row in rows:
+        if named:
+            found = _named_step(row)
+            step = step if found is None else found
+        elif barred and BAR_STEP in row:
+            before += row[BAR_END] if row[BAR_STEP] < bar else 0.0  # bars begin anew every epoch
+            bar = row[BAR_STEP]
+            step = before + bar
+        elif not barred:
+            step += 1
+        if named and BAR_STEP in row and _named_step(row) is None:
+            continue  # counts within the epoch, beside lines that count in all
+        yield step, {key: value for key, value in row.items() if key.lower() not in (*STEPS, BAR_STEP, BAR_END)}
+
+
+def _named_step(row: Row) -> float | None:
+    return next((row[key] for key in row if key.lower() in STEPS and math.isfinite(row[key])), None)

@@ -5,8 +5,9 @@ held-out texts, and the served one, as an engine loads it.
 Lists over slots begin with slot 1, the first after the anchor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 Slots = tuple[float, ...]
 
@@ -21,6 +22,8 @@ class Step:
         accuracy: share of right words, all slots together.
         slots: the same, slot by slot.
         length: 1 + mean run of right words from slot 1 on, on training blocks.
+        phases: anchors by their distance from the start of the response, modulo the block.
+        starved: share of the documents long enough for a block that got no anchor.
     """
 
     step: int
@@ -32,6 +35,8 @@ class Step:
     length: float | None = None
     learning_rate: float | None = None
     grad_norm: float | None = None
+    phases: Slots = ()
+    starved: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,8 @@ class Evaluation:
         rates: u_k of those rounds.
         served: marginal accuracy of the served network, at anchors of given texts.
         loss, accuracy, slots, length: of the network in training, its masks and labels.
+        probes: loss and accuracy of the same held-out text under lessons that differ in one thing, by name;
+            ``as_trained`` and ``served`` are among them.
         prompts: that were decoded.
     """
 
@@ -58,6 +65,7 @@ class Evaluation:
     accuracy: float | None = None
     slots: Slots = ()
     length: float | None = None
+    probes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     prompts: int | None = None
 
 
@@ -67,8 +75,7 @@ class Facts:
 
     Attributes:
         format: whose logs they are.
-        loss: ce, dpace or distill.
-        redrawn: whether anchors are drawn anew every epoch.
+        loss: decay (cross-entropy, slots weighed), d-pace or distilled.
         epoch_tokens: response tokens of one pass over the data.
         planned_steps: where the schedule ends.
     """
@@ -78,7 +85,6 @@ class Facts:
     block_size: int | None = None
     vocab_size: int | None = None
     loss: str | None = None
-    redrawn: bool | None = None
     epoch_tokens: float | None = None
     planned_steps: int | None = None
 
@@ -101,7 +107,7 @@ class Run:
     @property
     def counts_tokens(self) -> bool:
         """Whether every line says how many tokens had been seen; else steps are counted."""
-        lines = [*self.steps, *self.evaluations]
+        lines: list[Step | Evaluation] = [*self.steps, *self.evaluations]
         return bool(lines) and all(line.tokens is not None for line in lines)
 
     @property
@@ -116,7 +122,8 @@ class Run:
     @property
     def end(self) -> float:
         """How much was seen in all."""
-        return max(map(self.seen, [*self.steps, *self.evaluations]), default=0.0)
+        lines: list[Step | Evaluation] = [*self.steps, *self.evaluations]
+        return max(map(self.seen, lines), default=0.0)
 
     @property
     def decoded(self) -> tuple[Evaluation, ...]:

@@ -53,6 +53,12 @@ def config_problems(config: DFlashConfig) -> Iterator[Problem]:
             "slot, which is not run; only a drafter trained with a predicting anchor can be run.",
             fatal=True,
         )
+    if config.block_size > config.max_positions:
+        yield Problem(
+            "block_size",
+            f"a block of {config.block_size} exceeds max_position_embeddings={config.max_positions}; correct either.",
+            fatal=True,
+        )
     if config.max_tokens < 1:
         yield Problem("block_size", f"expected at least 2 slots, found {config.block_size}; correct it.", fatal=True)
     shape = config.convolution
@@ -162,12 +168,24 @@ def tensor_problems(config: DFlashConfig, tensors: Mapping[str, TensorInfo]) -> 
 
 
 def _shape_problems(wanted: Mapping[str, tuple[int, ...]], tensors: Mapping[str, TensorInfo]) -> Iterator[Problem]:
+    wrong: dict[str, tuple[int, ...]] = {}
     for name, shape in wanted.items():
         found = tensors[name].shape if name in tensors and name != "fc.weight" else shape
         if name == MASK_EMBEDDING and found[:-1] == (1,):  # a table of one row
             found = found[1:]
         if found != shape:
-            yield Problem(name, f"the config implies {list(shape)}, found {list(found)}.", fatal=True)
+            wrong[name] = found
+    if len(wrong) > SHOWN:
+        name, found = next(iter(wrong.items()))
+        yield Problem(
+            "tensors",
+            f"{len(wrong)} of {len(wanted)} have other shapes than the config implies, first {name}: implied "
+            f"{list(wanted[name])}, found {list(found)}; config and weights belong to different drafters.",
+            fatal=True,
+        )
+        return
+    for name, found in wrong.items():
+        yield Problem(name, f"the config implies {list(wanted[name])}, found {list(found)}.", fatal=True)
 
 
 def _fc_problems(config: DFlashConfig, tensors: Mapping[str, TensorInfo]) -> Iterator[Problem]:
