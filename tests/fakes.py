@@ -18,7 +18,7 @@ class Free(Costs):
     def of(self, width: int, rows: int = 1) -> float:
         return 1.0
 
-    def knows(self, width: int) -> bool:
+    def knows(self, rows: int) -> bool:
         return True
 
 

@@ -6,10 +6,13 @@ is told from the others by nothing but that, and is left out of what is asserted
 
 import io
 import json
+import zlib
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from command_line import run_cli
@@ -30,7 +33,7 @@ from outrider.repair import judge, search
 from outrider.repair.infer import check_all_have_a_place, infer
 from outrider.repair.masks import mask_tokens
 from outrider.repair.opening import open_unsure
-from outrider.repair.readings import settled
+from outrider.repair.readings import questions, settled
 from outrider.repair.run import Repaired, repair, with_default_windows
 from outrider.repair.start import starting_config, tap_lists
 from outrider.repair.writing import zlab_config
@@ -87,16 +90,16 @@ def variant(name: str) -> DFlashConfig:
     return replace(config, markov=replace(config.markov, kind=kind))
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_tensors_determine_sizes_and_parts_of_every_kind(name):
-    config = variant(name)
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_determine_sizes_and_parts_of_every_kind(kind):
+    config = variant(kind)
     found = infer(shapes_of(config), target_of(config))
     assert found.num_layers == len(config.layers)
     assert found.num_taps == len(config.taps)
-    for field in ("kind", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size", "vocab_size"):
-        assert getattr(found, field) == getattr(config, field)
-    for field in ("draft_vocab_size", "own_embedding", "own_head", "biases", "sinks", "convolution", "markov"):
-        assert getattr(found, field) == getattr(config, field)
+    for name in ("kind", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "intermediate_size", "vocab_size"):
+        assert getattr(found, name) == getattr(config, name)
+    for name in ("draft_vocab_size", "own_embedding", "own_head", "biases", "sinks", "convolution", "markov"):
+        assert getattr(found, name) == getattr(config, name)
     assert found.confidence == config.confidence
     assert found.selector_rank == (config.selector and config.selector.rank)
     start = starting_config(found, target_of(config), given=None, mask_embedding=config.mask_embedding)
@@ -214,6 +217,46 @@ def test_tokens_to_try_begin_with_the_given_those_named_so_and_the_first_beyond_
     found = mask_tokens(Pieces(50, 3), config, (33, 1000))
     assert found[:3] == [33, 7, 50]
     assert set(found) == {33, 7, 47, 48, 49, *range(50, 61)}
+
+
+# The search, on a made-up drafter.
+
+
+@dataclass
+class Distance:
+    """A judge who knows the truth and says how far a reading is from it, less exactly at fewer anchors."""
+
+    truth: DFlashConfig
+    readings: set[tuple[str, int]] = field(default_factory=set)
+    num_readings = num_blocks = 0
+
+    def worth(self, config: DFlashConfig, slots: int | None, level: int) -> float:
+        self.readings.add((repr(config), level))
+        seed = zlib.crc32(repr((config.taps, config.mask_token, config.layers, level)).encode())
+        noise = np.random.default_rng(seed).normal(0, (0.2, 0.02)[level])
+        far = sum(abs(tap - right) ** 0.5 for tap, right in zip(config.taps, self.truth.taps, strict=True))
+        masks = sum(mine != right for mine, right in zip(config.layers, self.truth.layers, strict=True))
+        wrong = masks + 2 * (config.mask_token != self.truth.mask_token) + (config.rope != self.truth.rope)
+        return noise - far - wrong - abs(config.block_size - self.truth.block_size) / 8
+
+    def score(self, config: DFlashConfig, level: int) -> SimpleNamespace:
+        return SimpleNamespace(length=2.0)
+
+
+@pytest.mark.parametrize("taps", [(1, 9, 17, 25, 33), (5, 19, 30, 12, 2), (35, 3, 4, 31, 20)])
+def test_a_search_over_a_deep_target_finds_taps_and_their_order_in_few_readings(taps):
+    causal = LayerMask(None, causal=True)
+    truth = config_of(taps=taps, layers=(causal, FULL, causal), mask_token=41, block_size=12, rope=Rope(1e6))
+    start = replace(truth, taps=(0, 1, 2, 3, 4), layers=(FULL,) * 3, mask_token=60, block_size=16, rope=Rope(1e4))
+    target = replace(target_of(truth), num_layers=36)
+    tokens = [60, *range(30, 60)]
+    asked = questions(start, target, mask_tokens=tokens, windows=())
+    distance = Distance(truth)
+    found = search.Search(distance, asked, lambda line: None).run(
+        search.beginnings(start, 36, mask_tokens=tokens[:2], windows=())
+    )
+    assert replace(found, norm_eps=truth.norm_eps, embedding_scale=truth.embedding_scale) == truth
+    assert len(distance.readings) < 500
 
 
 # The search, on the trained pair.

@@ -4,6 +4,7 @@ import pytest
 from fakes import Free
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy import interp
 
 from outrider.drafters.budget import how_many_pay, mean_reach
 from outrider.engine.costs import WIDTHS, Costs
@@ -20,7 +21,10 @@ class Priced(Costs):
         self._prices = prices
 
     def of(self, width: int, rows: int = 1) -> float:
-        return self._prices[width * rows] / self._prices[rows]
+        return self._price(width * rows) / self._price(rows)
+
+    def _price(self, nodes: int) -> float:
+        return float(interp(nodes, list(self._prices), list(self._prices.values())))
 
 
 def stairs(prices: list[float]) -> dict[int, float]:
@@ -35,7 +39,8 @@ def stairs(prices: list[float]) -> dict[int, float]:
 def test_no_other_width_brings_more_tokens_for_its_cost(reach, prices, least):
     costs = Priced(stairs(prices))
     chosen = how_many_pay(reach, costs, 1, least=least)
-    allowed = [width - 1 for width in WIDTHS if least <= width - 1 <= len(reach)]
+    most = len(reach)
+    allowed = [nodes for nodes in {*(width - 1 for width in WIDTHS), most} if least <= nodes <= most]
 
     def pace(nodes: int) -> float:
         return (1 + sum(reach[:nodes])) / costs.of(1 + nodes)
@@ -52,6 +57,10 @@ def test_a_step_in_the_costs_does_not_end_the_search():
     assert how_many_pay([0.7] * 31, costs, 1) == 31
 
 
+def test_a_drafter_that_is_always_right_may_draft_all_it_has():
+    assert [how_many_pay([1.0] * most, Free(), 1, least=1) for most in range(64)] == list(range(64))
+
+
 def test_where_nothing_beats_plain_decoding_nothing_is_drafted_unless_it_must_be():
     costs = Priced(dict.fromkeys(WIDTHS, 3.0) | {1: 1.0})
     assert how_many_pay([0.5, 0.2, 0.1], costs, 1) == 0
@@ -65,9 +74,10 @@ def test_rows_of_a_batch_pay_for_each_other():
     assert alone > together > 0
 
 
-def test_where_nodes_are_free_all_are_taken_whose_width_is_learnt():
-    assert how_many_pay([0.01] * 63, Free(), 1) == 63
-    assert how_many_pay([0.01] * 40, Free(), 1) == 31
+def test_what_must_be_drafted_is_even_where_the_drafter_says_nothing_of_use():
+    assert how_many_pay([float("nan")] * 5, Free(), 1, least=1) == 1
+    assert how_many_pay([], Free(), 1, least=1) == 0
+    assert how_many_pay([0.5], Free(), 1, least=2) == 0
 
 
 def test_the_mean_over_rows_counts_missing_nodes_as_nothing():

@@ -36,7 +36,11 @@ TINY = DFlashConfig(
 
 def random_tensors(config: DFlashConfig, seed: int = 0) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return {name: torch.randn(shape, generator=generator) for name, shape in config.tensor_shapes().items()}
+    shapes = config.tensor_shapes()
+    tensors = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    if "d2t" in shapes:  # every third word, as offsets from the drafter's own
+        tensors["d2t"] = 2 * torch.arange(*shapes["d2t"])
+    return tensors
 
 
 def as_read(config: DFlashConfig, origin: str) -> DFlashConfig:
@@ -49,6 +53,6 @@ def as_stored(tensors: Mapping[str, Tensor], dtype: str, *, vectors: bool = True
     """Rounded to a dtype; ``vectors`` whether those are rounded too."""
     kind = getattr(torch, dtype)
     return {
-        name: value.to(kind) if value.ndim > 1 or vectors else value.to(torch.float32)
+        name: value.to(kind) if value.is_floating_point() and (value.ndim > 1 or vectors) else value
         for name, value in tensors.items()
     }

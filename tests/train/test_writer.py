@@ -8,13 +8,20 @@ from engine.running import tiny_target
 from train.writing import by_the_engine, item, items_of, write
 
 from outrider.errors import UsageError
+from outrider.train import ragged
 from outrider.train import writer as writing
 from outrider.train.steps import Steps
 from outrider.train.writer import Limits, Writer
 
 VOCAB = 40
 LIMITS = Limits(max_len=48, max_tokens=24, stop_ids=frozenset({3, 7}))
-WINDOWED = {"model_type": "qwen3", "head_dim": 8, "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 0}
+WINDOWED = {
+    "model_type": "qwen3",
+    "head_dim": 8,
+    "use_sliding_window": True,
+    "sliding_window": 5,
+    "max_window_layers": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +31,7 @@ def target():
 
 def check_equal(target, items, limits=LIMITS, **options):
     written = write(target, items, limits, **options)
-    assert {one.index: by_the_engine(target, one, limits) for one in items} == {
-        index: text.tokens.tolist() for index, text in written.items()
-    }
+    assert {index: text.tokens.tolist() for index, text in written.items()} == by_the_engine(target, items, limits)
     return written
 
 
@@ -41,6 +46,13 @@ def test_drawn_texts_are_those_of_plain_decoding_with_the_same_seed(target):
 
 def test_a_target_with_windows_reads_no_further_than_them():
     check_equal(tiny_target(VOCAB, **WINDOWED), items_of(9, vocab=VOCAB, longest=24))
+
+
+@pytest.mark.parametrize("options", [{"num_hidden_layers": 2}, WINDOWED])
+def test_rows_that_are_read_by_their_own_lengths_give_the_same_texts(monkeypatch, options):
+    monkeypatch.setattr(writing, "can_run", lambda _device: True)
+    monkeypatch.setattr(ragged, "mix_ragged", ragged.mix_plainly)
+    check_equal(tiny_target(VOCAB, **options), items_of(9, vocab=VOCAB, longest=24))
 
 
 def test_long_texts_read_the_cache_in_spans():
@@ -79,8 +91,7 @@ def test_prompts_are_read_in_several_passes_where_they_are_too_many_for_one(targ
     check_equal(target, items_of(12, vocab=VOCAB, longest=24), batch=7)
 
 
-def test_prompts_are_taken_only_as_far_as_they_are_needed(target, monkeypatch):
-    monkeypatch.setattr(writing, "AHEAD", 8)
+def test_prompts_are_taken_only_as_far_as_they_are_needed(target):
     taken = []
 
     def endless():

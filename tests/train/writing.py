@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from engine.running import plain
+from engine.running import engine_of, finish
 
+from outrider.drafters.none import NoDrafter
 from outrider.engine.params import SamplingParams
+from outrider.provenance import provenance
 from outrider.train.manifest import Manifest, PromptCounts, Settings, SourceCounts, Target
 from outrider.train.prompts import Prompt, Prompts
 from outrider.train.texts import Text
 from outrider.train.work import Item
 from outrider.train.writer import Limits, Writer
-from outrider.provenance import provenance
 
 
 def item(index: int, tokens: Iterable[int], temperature: float = 0.0) -> Item:
@@ -33,10 +34,14 @@ def write(target, items: Iterable[Item], limits: Limits, *, batch: int = 4, **op
     return {text.item.index: text for text in writer.write(iter(items))}
 
 
-def by_the_engine(target, one: Item, limits: Limits) -> list[int]:
-    """What plain decoding says to this item with its seed."""
-    params = SamplingParams(temperature=one.temperature, seed=one.seed, max_tokens=limits.max_tokens)
-    return plain(target, one.prompt.tokens, params, stop_ids=limits.stop_ids)
+def by_the_engine(target, items: Iterable[Item], limits: Limits) -> dict[int, list[int]]:
+    """What plain decoding says to each item with its seed, one after the other."""
+    engine = engine_of(target, NoDrafter(), max_len=limits.max_len)
+    said = {}
+    for one in items:
+        params = SamplingParams(temperature=one.temperature, seed=one.seed, max_tokens=limits.max_tokens)
+        said[one.index] = finish(engine, [(one.prompt.tokens, params)], stop_ids=limits.stop_ids)[0].output
+    return said
 
 
 class Canned:
@@ -67,7 +72,7 @@ def prompts_of(*sizes: int, first: int = 10) -> Prompts:
     return Prompts(tuple(f"s{n}" for n in range(len(sizes))), tuple(by_source), PromptCounts(), "0" * 64)
 
 
-def manifest_of(prompts: Prompts, **settings) -> Manifest:
+def manifest_of(made: Prompts, **settings) -> Manifest:
     chosen = {
         "temperatures": [(0.0, 1.0)],
         "top_k": 0,
@@ -78,7 +83,7 @@ def manifest_of(prompts: Prompts, **settings) -> Manifest:
         "thinking": None,
         "seed": 0,
         "weights": {},
-        "prompts": prompts.digest,
+        "prompts": made.digest,
         "server": None,
         "dtype": "float32",
         "shard_samples": 4,
@@ -86,10 +91,9 @@ def manifest_of(prompts: Prompts, **settings) -> Manifest:
     return Manifest(
         target=Target(name="tiny", files={"model.safetensors": "f" * 64}, vocab_size=300),
         settings=Settings(**chosen),
-        rows=prompts.counts,
+        rows=made.counts,
         sources=[
-            SourceCounts(name=name, prompts=len(of))
-            for name, of in zip(prompts.sources, prompts.by_source, strict=True)
+            SourceCounts(name=name, prompts=len(of)) for name, of in zip(made.sources, made.by_source, strict=True)
         ],
         provenance=provenance(),
     )

@@ -42,11 +42,19 @@ def shown(value: Any) -> str:
 
 
 def _second(row: Row) -> tuple[str, str, str]:
-    if row.second is None or row.difference is None:
+    """The best other answer and the lead over it; where a default is kept the best one is the other."""
+    if row.best is None or row.second is None or row.difference is None:
         return "", "", ""
-    digits = 3 if abs(row.difference) < 0.1 else 2  # noqa: PLR2004 -- so that the column stays narrow
-    lead = f"{row.difference:.{digits}f} [{row.low:.{digits}f}, {row.high:.{digits}f}]"
-    return shown(row.second.value), f"{row.second.length:.2f}", lead
+    if row.best.value == row.value:
+        return shown(row.second.value), f"{row.second.length:.2f}", _lead(row.difference, row.low, row.high)
+    is_second = row.second.value == row.value
+    lead = _lead(-row.difference, -(row.high or 0), -(row.low or 0)) if is_second else ""
+    return shown(row.best.value), f"{row.best.length:.2f}", lead
+
+
+def _lead(value: float, low: float | None, high: float | None) -> str:
+    digits = 3 if abs(value) < 0.1 else 2  # noqa: PLR2004 -- so that the column stays narrow
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _about(result: Repair) -> list[str]:

@@ -82,8 +82,9 @@ class BlockDrafter(ABC, Generic[Guesses]):
         """Remember the features of what was committed, and learn how good the guesses were."""
         self._blocks.observe(committed)
         if self._made:
-            brought = sum(map(len, committed.tokens))
-            self._pause.learn(brought, committed.tree.width, len(committed.slots), self._costs)
+            brought = [len(tokens) for slot, tokens in zip(committed.slots, committed.tokens, strict=True) if slot >= 0]
+            cost = self._costs.of(committed.tree.width, len(committed.slots))
+            self._pause.learn(sum(brought) / len(brought) - cost)
         for slot, tokens in zip(committed.slots, committed.tokens, strict=True):
             if slot in self._made:
                 self._learn(self._made[slot], tokens)

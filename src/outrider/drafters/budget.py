@@ -1,7 +1,7 @@
 """How many nodes pay: expected tokens against the measured cost of a pass. Free of torch.
 
-The cost of a pass is no convex function of its width (kernels work in tiles), so every width whose cost is learnt is
-compared, and the search never stops at the first that is worse.
+The cost of a pass is no convex function of its width (kernels work in tiles), so widths of all sizes are compared, that
+of all nodes at hand among them, and the search never stops at the first that is worse.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ def how_many_pay(reach: Sequence[float], costs: Costs, rows: int, *, least: int 
     Returns:
         0 where no number of nodes beats plain decoding (and ``least`` is 0).
     """
-    best, best_pace = 0, 1.0 if least == 0 else 0.0
+    most = len(reach) + 1
+    widths = [width for width in WIDTHS[1:] if width < most] + [most]
+    best, best_pace = (least, 0.0) if 0 < least < most else (0, 1.0)
     expected, taken = 1.0, 0
-    for width in WIDTHS[1:]:
-        if width > len(reach) + 1:
-            break
+    for width in widths:
         expected += sum(reach[taken : width - 1])
         taken = width - 1
         pace = expected / costs.of(width, rows)

@@ -1,21 +1,26 @@
-"""From the logits of a block to one chain a row: its tokens, how sure the drafter is, the law they were drawn from.
+"""From the logits of a block to one chain a row: how sure the drafter is of each guess, then as many as are wanted.
 
 A slot's own logits decide, or, where the drafter has a head that corrects by path, those with the correction for the
 token before. The chances of drawn tokens depend on no draw: a chain may be cut by them and stays lossless
-(docs/exactness.md).
-Shape letters: B batch rows, K slots that predict, C candidates of a slot, V words of the target.
+(docs/exactness.md), and what is cut off need not be drawn.
+Shape letters: B rows, K slots that predict, C words of a slot to choose among, V words of the target.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from outrider.engine.interfaces import Slot
-from outrider.engine.rules import Rules, draw
+from outrider.engine.rules import draw
 from outrider.engine.uniforms import DRAFT
-from outrider.engine.words import best_word
+from outrider.engine.words import best_word, best_words
+from outrider.models.dflash.heads import Correction
 from outrider.models.dflash.network import DFlash, Draft
+
+Choose = Callable[[int, Tensor, Tensor | None], Tensor]
 
 
 @dataclass(slots=True)
@@ -24,99 +29,154 @@ class Chain:
 
     Attributes:
         tokens: target ids.
-        chances: the drafter's own probability that each guess is right, those before it being right.
-        laws: [V] each token's law, where it was drawn.
+        chances: the drafter's own probability that each guess is right, those before it being right; of guesses that
+            were not made, too.
+        laws_KV: each token's law, where it was drawn.
     """
 
     tokens: list[int] = field(default_factory=list)
     chances: list[float] = field(default_factory=list)
-    laws: list[Tensor] = field(default_factory=list)
+    laws_KV: Tensor | None = None
 
 
-def chains(network: DFlash, draft: Draft, slots: list[Slot | None], *, depth: int, sampled: bool) -> list[Chain]:
-    """Return a chain of ``depth`` tokens a row.
+class Chains:
+    """The chains of a batch. The device is asked twice for the rows of best words, and twice for those that draw.
 
     Args:
         network: the draft model.
         draft: its pass.
-        slots: the rows; None for a row that does not count.
-        depth: tokens wanted, at most those of a block.
+        slots: the rows; None for one that does not count, which like one without room gets an empty chain.
+        depth: tokens that may be wanted, at most those of a block.
         sampled: draw the tokens of rows whose rules draw; otherwise take the best ones.
     """
-    drawing = [slot.rules if slot and sampled and not slot.rules.params.greedy else None for slot in slots]
-    if network.correction is None and not any(drawing):
-        return _best(network, draft.logits_BKV[:, :depth])
-    return _Walk(network, draft, slots, drawing).run(depth)
 
-
-def _best(network: DFlash, logits_BKV: Tensor) -> list[Chain]:
-    """The best word of each slot, all slots at once."""
-    best_BK = best_word(logits_BKV)
-    chances_BK = (logits_BKV.gather(-1, best_BK[..., None])[..., 0] - logits_BKV.logsumexp(-1)).exp()
-    tokens_BK = best_BK if network.words is None else network.words[best_BK]
-    return [Chain(tokens, chances) for tokens, chances in zip(tokens_BK.tolist(), chances_BK.tolist(), strict=True)]
-
-
-class _Walk:
-    """Goes through the slots of a block from left to right, all rows at once."""
-
-    def __init__(self, network: DFlash, draft: Draft, slots: list[Slot | None], drawing: list[Rules | None]) -> None:
-        self._network, self._draft, self._drawing = network, draft, drawing
-        self._positions = [slot.position if slot else 0 for slot in slots]
-        anchors = [slot.anchor if slot else 0 for slot in slots]
-        self._previous_B1 = torch.tensor(anchors, device=network.device)[:, None]
-        self._state = None if network.correction is None else network.correction.start(len(slots))
+    def __init__(self, network: DFlash, draft: Draft, slots: list[Slot | None], *, depth: int, sampled: bool) -> None:
         self._chains = [Chain() for _ in slots]
-        self._vocab = network.target_vocab
+        running = {row: slot for row, slot in enumerate(slots) if slot is not None and slot.max_depth}
+        drawing = {row: slot for row, slot in running.items() if sampled and not slot.rules.params.greedy}
+        best = {row: slot for row, slot in running.items() if row not in drawing}
+        if best:
+            tokens_BK, chances_BK = _Rows.of(network, draft, best, depth).best()
+            for row, tokens, chances in zip(best, tokens_BK.tolist(), chances_BK.tolist(), strict=True):
+                self._chains[row] = Chain(tokens, chances)
+        self._drawing, self._drawn = drawing, _Rows.of(network, draft, drawing, depth) if drawing else None
+        if self._drawn is not None:
+            # The best score of a corrected slot depends on the tokens drawn before, that of the slot alone does not.
+            for row, chances in zip(drawing, _sure(self._drawn.logits_BKV).tolist(), strict=True):
+                self._chains[row].chances = chances
 
-    def run(self, depth: int) -> list[Chain]:
-        before = []
-        for index in range(depth):
-            before.append(self._previous_B1)
-            scores_BC, words_BC = self._scores(index)
-            chosen_B = self._choose(index, scores_BC, words_BC)
-            self._previous_B1 = words_BC.gather(1, chosen_B[:, None])
-            for chain, token in zip(self._chains, self._previous_B1[:, 0].tolist(), strict=True):
-                chain.tokens.append(token)
-        self._foresee(torch.cat(before, 1))
+    @property
+    def chances(self) -> list[list[float]]:
+        """Each row's chances (see ``Chain``)."""
+        return [chain.chances for chain in self._chains]
+
+    def take(self, count: int) -> list[Chain]:
+        """Return the chains, drawn tokens for the first ``count`` slots alone."""
+        if self._drawn is not None:
+            tokens_BK, laws_BKV = self._drawn.draw(count)
+            for row, tokens, laws_KV in zip(self._drawing, tokens_BK.tolist(), laws_BKV, strict=True):
+                self._chains[row].tokens, self._chains[row].laws_KV = tokens, laws_KV
         return self._chains
 
-    def _scores(self, index: int) -> tuple[Tensor, Tensor]:
-        """Scores of one slot's words and their target ids, both [B, C]."""
-        network, correction = self._network, self._network.correction
-        scores_BC = self._draft.logits_BKV[:, index]
-        own_BC = None
-        if correction is not None and self._state is not None:
-            if correction.candidates is not None:
-                scores_BC, own_BC = scores_BC.topk(correction.candidates, -1)
-            hidden_BH = self._draft.hidden_BKH[:, index]
-            bias_B1C, self._state = correction.step(hidden_BH, self._previous_B1, self._state, own_BC)
-            scores_BC = scores_BC + bias_B1C[:, 0]
-        if own_BC is None:
-            own_BC = torch.arange(scores_BC.shape[1], device=network.device).expand_as(scores_BC)
-        return scores_BC, own_BC if network.words is None else network.words[own_BC]
 
-    def _choose(self, index: int, scores_BC: Tensor, words_BC: Tensor) -> Tensor:
-        chosen_B = scores_BC.argmax(-1)
-        unary_B = self._draft.logits_BKV[:, index]
-        sure_B = (unary_B.amax(-1) - unary_B.logsumexp(-1)).exp().tolist()
-        best_B = (scores_BC.amax(-1) - scores_BC.logsumexp(-1)).exp().tolist()
-        for row, (rules, chain) in enumerate(zip(self._drawing, self._chains, strict=True)):
-            # The best score of a corrected slot depends on the tokens drawn before, that of the slot alone does not.
-            chain.chances.append(sure_B[row] if rules else best_B[row])
-            if rules is not None:
-                law_C = rules.probabilities(scores_BC[row : row + 1])
-                uniform = rules.uniforms.at(DRAFT, self._positions[row] + index, 1)
-                chosen_B[row] = draw(law_C, torch.from_numpy(uniform.copy()).to(law_C.device))[0]
-                chain.laws.append(law_C.new_zeros(self._vocab).scatter_(0, words_BC[row], law_C[0]))
-        return chosen_B
+def _sure(logits: Tensor) -> Tensor:
+    """Probability of the best word, [..., C] to [...]."""
+    return logits.softmax(-1).amax(-1)
 
-    def _foresee(self, before_BK: Tensor) -> None:
-        """Where the drafter has a head that foresees acceptance, it is believed, but for drawn tokens."""
-        if self._network.confidence is None:
-            return
-        hidden_BKH = self._draft.hidden_BKH[:, : before_BK.shape[1]]
-        foreseen = self._network.confidence(hidden_BKH, before_BK).tolist()
-        for chain, chances, rules in zip(self._chains, foreseen, self._drawing, strict=True):
-            if rules is None:
-                chain.chances = chances
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows that choose in the same way."""
+
+    network: DFlash
+    slots: list[Slot]
+    anchors_B1: Tensor
+    hidden_BKH: Tensor
+    logits_BKV: Tensor
+
+    @classmethod
+    def of(cls, network: DFlash, draft: Draft, slots: dict[int, Slot], depth: int) -> "_Rows":
+        """Take some rows of a batch, and the first slots of each."""
+        hidden_BKH, logits_BKV = draft.hidden_BKH[:, :depth], draft.logits_BKV[:, :depth]
+        if len(slots) < len(logits_BKV):
+            rows = torch.tensor(list(slots), device=network.device)
+            hidden_BKH, logits_BKV = hidden_BKH[rows], logits_BKV[rows]
+        anchors_B1 = torch.tensor([[slot.anchor] for slot in slots.values()], device=network.device)
+        return cls(network, list(slots.values()), anchors_B1, hidden_BKH, logits_BKV)
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        """The best tokens and their chances, [B, K] each."""
+        correction, confidence = self.network.correction, self.network.confidence
+        if correction is None:
+            tokens_BK, chances_BK = self._target_ids(best_word(self.logits_BKV)), _sure(self.logits_BKV)
+        else:
+            chances: list[Tensor] = []
+
+            def choose(_index: int, scores_BC: Tensor, _words_BC: Tensor | None) -> Tensor:
+                chances.append(_sure(scores_BC))
+                return best_word(scores_BC)
+
+            tokens_BK = self._walk(correction, self.logits_BKV.shape[1], choose)
+            chances_BK = torch.stack(chances, 1)
+        if confidence is not None:  # a head that foresees acceptance is believed
+            chances_BK = confidence(self.hidden_BKH, torch.cat((self.anchors_B1, tokens_BK[:, :-1]), 1))
+        return tokens_BK, chances_BK
+
+    def draw(self, count: int) -> tuple[Tensor, Tensor]:
+        """Tokens of the first ``count`` slots, [B, K], and the laws they were drawn from, [B, K, V]."""
+        uniforms = np.stack([slot.rules.uniforms.at(DRAFT, slot.position, count) for slot in self.slots])
+        uniforms_BK = torch.from_numpy(uniforms).to(self.network.device)
+        correction = self.network.correction
+        if correction is not None:
+            return self._draw_by_path(correction, uniforms_BK)
+        rows = zip(self.slots, self.logits_BKV[:, :count], strict=True)
+        laws_BKC = torch.stack([slot.rules.probabilities(logits_KC) for slot, logits_KC in rows])
+        own_BK = draw(laws_BKC.flatten(0, 1), uniforms_BK.flatten()).view_as(uniforms_BK)
+        words_C = self.network.words
+        return self._target_ids(own_BK), self._laws(laws_BKC, None if words_C is None else words_C.expand_as(laws_BKC))
+
+    def _draw_by_path(self, correction: Correction, uniforms_BK: Tensor) -> tuple[Tensor, Tensor]:
+        laws: list[Tensor] = []
+        offered: list[Tensor] = []
+
+        def choose(index: int, scores_BC: Tensor, words_BC: Tensor | None) -> Tensor:
+            rows = zip(self.slots, scores_BC.split(1), strict=True)
+            laws.append(torch.cat([slot.rules.probabilities(scores_1C) for slot, scores_1C in rows]))
+            if words_BC is not None:
+                offered.append(words_BC)
+            return draw(laws[-1], uniforms_BK[:, index])
+
+        tokens_BK = self._walk(correction, uniforms_BK.shape[1], choose)
+        return tokens_BK, self._laws(torch.stack(laws, 1), torch.stack(offered, 1) if offered else None)
+
+    def _walk(self, correction: Correction, count: int, choose: Choose) -> Tensor:
+        """Go through the slots from left to right, each scored after the token chosen before it, and return these."""
+        logits_BKC, own_BKC = self.logits_BKV, None
+        if correction.candidates is not None:
+            logits_BKC, own_BKC = best_words(logits_BKC, correction.candidates)
+        words_BKC = self._target_words(own_BKC)
+        state, tokens = correction.start(len(self.slots)), [self.anchors_B1]
+        for index in range(count):
+            own_BC = None if own_BKC is None else own_BKC[:, index]
+            bias_B1C, state = correction.step(self.hidden_BKH[:, index], tokens[-1], state, own_BC)
+            words_BC = None if words_BKC is None else words_BKC[:, index]
+            chosen_B1 = choose(index, logits_BKC[:, index] + bias_B1C[:, 0], words_BC)[:, None]
+            tokens.append(chosen_B1 if words_BC is None else words_BC.gather(1, chosen_B1))
+        return torch.cat(tokens[1:], 1)
+
+    def _target_ids(self, own: Tensor) -> Tensor:
+        return own if self.network.words is None else self.network.words[own]
+
+    def _target_words(self, own_BKC: Tensor | None) -> Tensor | None:
+        """Target ids of the words to choose among; None where these are all words of the target in their order."""
+        if own_BKC is not None:
+            return self._target_ids(own_BKC)
+        words_C = self.network.words
+        return None if words_C is None else words_C.expand(*self.logits_BKV.shape)
+
+    def _laws(self, laws_BKC: Tensor, words_BKC: Tensor | None) -> Tensor:
+        """Laws over the target's words; None as above."""
+        if words_BKC is None:
+            return laws_BKC
+        shape = (*laws_BKC.shape[:-1], self.network.target_vocab)
+        return laws_BKC.new_zeros(shape).scatter_(-1, words_BKC, laws_BKC)

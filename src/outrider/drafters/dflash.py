@@ -7,12 +7,10 @@ often such guesses were right, against what passes cost. Where drafting itself d
 from itertools import accumulate
 from operator import mul
 
-import torch
-
 from outrider.drafters.block_drafter import BlockDrafter
-from outrider.drafters.budget import how_many_pay
+from outrider.drafters.budget import how_many_pay, mean_reach
 from outrider.drafters.calibration import Calibration
-from outrider.drafters.chains import Chain, chains
+from outrider.drafters.chains import Chain, Chains
 from outrider.drafters.options import DraftOptions
 from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
@@ -37,19 +35,26 @@ class DFlashDrafter(BlockDrafter[Chain]):
         return options.tokens is None
 
     def _propose(self, slots: list[Slot | None], draft: Draft, costs: Costs) -> list[Proposal]:
-        depth = min(self._depth, max(slot.max_depth for slot in slots if slot))
-        made = chains(self._network, draft, slots, depth=depth, sampled=self._options.sampled)
-        return [self._cut(slot, chain, costs, len(slots)) for slot, chain in zip(slots, made, strict=True)]
+        running = [slot for slot in slots if slot is not None]
+        depth = min(self._depth, max(slot.max_depth for slot in running))
+        chains = Chains(self._network, draft, slots, depth=depth, sampled=self._options.sampled)
+        reaches = [
+            [] if slot is None else self._reach(chances[: slot.max_depth])
+            for slot, chances in zip(slots, chains.chances, strict=True)
+        ]
+        count = depth
+        if self._adaptive:
+            # One count for all rows, for each is padded to the widest. It depends on no draw, as no chance of a drawn
+            # token does, and the other rows draw nothing: so it is lossless, as a count a row would be.
+            rows = [reach for reach, slot in zip(reaches, slots, strict=True) if slot is not None]
+            count = how_many_pay(mean_reach(rows), costs, len(slots), least=1)
+        made = chains.take(min(count + 1, depth))  # the guess after the last one proposed meets the bonus token: learn
+        self._made = {slot.slot: chain for slot, chain in zip(slots, made, strict=True) if slot and slot.max_depth}
+        return [_proposal(chain, reach[:count]) for chain, reach in zip(made, reaches, strict=True)]
 
-    def _cut(self, slot: Slot | None, chain: Chain, costs: Costs, rows: int) -> Proposal:
-        """Propose as much of a chain as fits and pays."""
-        if slot is None or not slot.max_depth:
-            return Proposal()
-        self._made[slot.slot] = chain
-        reach = list(accumulate(map(self._calibration.of, chain.chances[: slot.max_depth]), mul))
-        count = how_many_pay(reach, costs, rows, least=1) if self._adaptive else len(reach)
-        laws_KV = torch.stack(chain.laws[:count]) if chain.laws else None
-        return Proposal.chain(chain.tokens[:count], laws_KV, tuple(reach[:count]))
+    def _reach(self, chances: list[float]) -> list[float]:
+        """Probability that each guess is reached, by what such chances were worth."""
+        return list(accumulate(map(self._calibration.of, chances), mul))
 
     def _learn(self, made: Chain, tokens: tuple[int, ...]) -> None:
         """Compare guesses with what was decided, up to the first wrong one, whether they were proposed or not."""
@@ -57,3 +62,9 @@ class DFlashDrafter(BlockDrafter[Chain]):
             self._calibration.learn(chance, right=guess == token)
             if guess != token:
                 return
+
+
+def _proposal(chain: Chain, reach: list[float]) -> Proposal:
+    """As much of a chain as there are estimates."""
+    laws_KV = None if chain.laws_KV is None else chain.laws_KV[: len(reach)]
+    return Proposal.chain(chain.tokens[: len(reach)], laws_KV, tuple(reach))

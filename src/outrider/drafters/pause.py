@@ -1,4 +1,4 @@
-"""When to stop drafting for a while: tokens that drafted rounds brought, against what they cost. Free of torch."""
+"""When to stop drafting for a while: what drafted rounds brought, against what they cost. Free of torch."""
 
 from outrider.engine.costs import Costs
 
@@ -23,20 +23,14 @@ class Pause:
         self._left = max(self._left - 1, -1)
         return self._left >= 0
 
-    def learn(self, tokens: int, width: int, rows: int, costs: Costs) -> None:
-        """Judge a drafted round.
-
-        Args:
-            tokens: that it brought, over all rows.
-            width: nodes a row.
-            rows: of the batch.
-            costs: what passes cost, that of the drafter included.
-        """
-        gain = tokens / rows - costs.of(width, rows)
+    def learn(self, gain: float) -> None:
+        """Judge a drafted round by its tokens a running row, less its cost in plain rounds."""
         self._judged += 1
         self._gain += (gain - self._gain) * max(1 - _MEMORY, 1 / self._judged)
+        if self._judged < _PATIENCE:
+            return
         if self._gain > 0:
             self._length = _SHORTEST
-        elif self._judged >= _PATIENCE:
+        else:
             self._left, self._length = self._length, min(2 * self._length, _LONGEST)
             self._judged, self._gain = 0, 0.0

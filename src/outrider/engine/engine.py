@@ -32,7 +32,7 @@ class Engine:
         slots: sequences at once.
         max_len: longest sequence, prompt and output together.
         device: where the target lives.
-        costs: what passes cost by width; learnt as the engine runs.
+        costs: what rounds cost by width; learnt as the engine runs.
 
     Attributes:
         recorder: is told of every round, where set (``engine/tracing.py``).
@@ -174,7 +174,7 @@ class Engine:
         outcome = self._stepper.run_round(rows, tree, rules)
         events = self._take(batch, proposals, outcome)
         seconds = time.perf_counter() - begun
-        self.costs.observe(tree.width * len(batch), seconds)
+        self.costs.observe(tree.width, seconds, rows=len(batch))
         if self.recorder is not None:
             for record in round_records(batch, rows, proposals, outcome, seconds=seconds):
                 self.recorder(record)

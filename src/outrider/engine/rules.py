@@ -7,6 +7,7 @@ Shape letters: N nodes, V vocabulary.
 import torch
 from torch import Tensor
 
+from outrider.engine.cuts import law
 from outrider.engine.params import SamplingParams
 from outrider.engine.uniforms import Uniforms, fresh_seed
 
@@ -66,17 +67,7 @@ class Rules:
 
     def probabilities(self, edited_NV: Tensor) -> Tensor:
         """Temperature, top-k, top-p, min-p: the law that tokens are drawn from, float64 [N, V]."""
-        logits = edited_NV.double() / self.params.temperature
-        if 0 < self.params.top_k < logits.shape[-1]:
-            logits = _keep_top_k(logits, self.params.top_k)
-        if self.params.top_p < 1:
-            logits = _keep_top_p(logits, self.params.top_p)
-        probabilities = logits.softmax(-1)
-        if self.params.min_p > 0:
-            floor = self.params.min_p * probabilities.amax(-1, keepdim=True)
-            probabilities = probabilities.masked_fill(probabilities < floor, 0.0)
-            probabilities = probabilities / probabilities.sum(-1, keepdim=True)
-        return probabilities
+        return law(edited_NV, self.params)
 
 
 def _dense(bias: dict[int, float], vocab_size: int, device: torch.device) -> Tensor:
@@ -85,20 +76,6 @@ def _dense(bias: dict[int, float], vocab_size: int, device: torch.device) -> Ten
         list(bias.values()), dtype=dense_V.dtype, device=device
     )
     return dense_V
-
-
-def _keep_top_k(logits: Tensor, k: int) -> Tensor:
-    kth = logits.topk(k, dim=-1).values[..., -1:]
-    return logits.masked_fill(logits < kth, float("-inf"))
-
-
-def _keep_top_p(logits: Tensor, top_p: float) -> Tensor:
-    """Keep words until those before them hold ``top_p``; the first word always stays."""
-    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
-    shares = ordered.softmax(-1)
-    dropped = (shares.cumsum(-1) - shares) >= top_p
-    dropped[..., 0] = False
-    return logits.masked_fill(torch.zeros_like(dropped).scatter(-1, order, dropped), float("-inf"))
 
 
 def draw(probabilities_NV: Tensor, uniforms_N: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ def mask_tokens(tokenizer: Pieces, config: DFlashConfig, given: Iterable[int]) -
     known, rows = tokenizer.vocab_size, config.vocab_size
     named = [token for token in range(min(known, rows)) if MASK_PIECE.fullmatch(tokenizer.piece(token) or "")]
     special = [token for token in range(min(known, rows)) if tokenizer.is_special(token)]
-    beyond = [*range(known, min(rows, known + PADDING_ROWS)), rows - 1]
+    beyond = range(known, min(rows, known + PADDING_ROWS))
     # Training adds a mask token to the tokenizer, where its id is the first beyond; some take the padding token.
-    tokens = dict.fromkeys((*given, *named, *beyond[:1], *special[::-1], *beyond))
+    tokens = dict.fromkeys((*given, *named, *beyond[:1], *special[::-1], *beyond, rows - 1))
     return [token for token in tokens if 0 <= token < rows][:MOST]

@@ -83,7 +83,8 @@ def stratified(offsets_P: Integers, count: int, uniforms_A: NDArray[np.float64])
         return np.arange(places, dtype=np.int64)
     bounds = np.arange(count + 1, dtype=np.int64) * places // count
     widths = np.diff(bounds)
-    return bounds[:-1] + np.minimum((uniforms_A * widths).astype(np.int64), widths - 1)
+    chosen: Integers = bounds[:-1] + np.minimum((uniforms_A * widths).astype(np.int64), widths - 1)
+    return chosen
 
 
 class Reader:
@@ -159,9 +160,13 @@ class Reader:
         response = (offset > 0) & (document >= 0)
         anchors = self._anchors_of(document, offset, response, uniforms_BA)
         return Batch(
-            *map(torch.from_numpy, (tokens, document, position, response, anchors)),
-            torch.from_numpy(np.flatnonzero(anchors.ravel() >= 0)),
-            self._facts(document, offset, anchors, number),
+            tokens_BT=torch.from_numpy(tokens),
+            document_BT=torch.from_numpy(document),
+            position_BT=torch.from_numpy(position),
+            response_BT=torch.from_numpy(response),
+            anchors_BA=torch.from_numpy(anchors),
+            blocks_P=torch.from_numpy(np.flatnonzero(anchors.ravel() >= 0)),
+            facts=self._facts(document, offset, anchors, number),
         )
 
     def _anchors_of(

@@ -110,7 +110,7 @@ class Stopwatch:
             yield
             self._seconds += time.perf_counter() - begun
             return
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         begin.record()
         yield
         end.record()
@@ -118,6 +118,6 @@ class Stopwatch:
 
     def take(self) -> float:
         """Return the seconds since the last time; the device must have come to its end."""
-        seconds = self._seconds + sum(begin.elapsed_time(end) for begin, end in self._events) / 1000
+        seconds: float = self._seconds + sum(begin.elapsed_time(end) for begin, end in self._events) / 1000
         self._seconds, self._events = 0.0, []
         return seconds

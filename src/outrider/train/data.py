@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from outrider.errors import UsageError
 from outrider.train.manifest import NAME, Fates, Manifest, Settings, Shard, read_manifest
 from outrider.train.repeats import loop_start
@@ -143,7 +145,7 @@ class _Shard:
         if kept == 0:
             return 0
         prompt = text.item.prompt
-        tokens = [*prompt.tokens, *text.tokens[:kept].tolist()]
+        tokens = np.concatenate((np.array(prompt.tokens, dtype=np.int32), text.tokens[:kept]))
         self.samples.append(Sample(tokens, len(prompt.tokens), prompt.source, text.item.temperature))
         self.tokens += kept
         return kept

@@ -68,17 +68,22 @@ class Group:
             dist.barrier(group=self.host)
 
 
-def local_device(device: torch.device) -> torch.device:
-    """Return this process's own device of a kind."""
-    if device.type != "cuda" or device.index is not None:
-        return device
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+def own_device(name: str) -> str:
+    """Return which device this process takes, where ``name`` leaves it open."""
+    if name not in {"auto", "cuda"} or not torch.cuda.is_available():
+        return name
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+
+
+def is_first() -> bool:
+    """Say whether this is the process that speaks."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[Group]:
     """Join the processes that torchrun started, if it did."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # what torchrun sets
         yield Group()
         return
     if device.type == "cuda":

@@ -100,10 +100,8 @@ def export_gguf(
 
 def _checked(config: DFlashConfig, tensors: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
     """Return the tensors that the config calls for, in its order."""
-    if config.mask_embedding or config.draft_vocab_size is not None:
-        raise UnsupportedError(
-            "A drafter with a vector in its masked slots, or with fewer words than its target, is not exported."
-        )
+    if config.mask_embedding:
+        raise UnsupportedError("A drafter with a vector of its own in its masked slots is not exported.")
     shapes = config.tensor_shapes()
     missing, foreign = (
         [name for name in shapes if name not in tensors],
@@ -138,7 +136,9 @@ def _write_folder(folder: Path, keys: dict[str, Any], tensors: Mapping[str, "Ten
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    stored = {name: tensor.detach().cpu().to(getattr(torch, dtype)).contiguous() for name, tensor in tensors.items()}
+    kind: torch.dtype = getattr(torch, dtype)
+    plain = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+    stored = {name: (each.to(kind) if each.is_floating_point() else each).contiguous() for name, each in plain.items()}
 
     def write(place: Path) -> None:
         try:

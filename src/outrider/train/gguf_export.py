@@ -33,6 +33,7 @@ SCALING = {
         "beta_slow": "yarn_beta_slow",
     },
 }
+TABLE = "d2t"  # of the drafter's own words: offsets here, ids in the file
 WHOLE_NUMBERS = ("original_max_position_embeddings",)
 
 
@@ -72,6 +73,8 @@ def write_gguf(
 
 def tensor_name(name: str) -> str:
     """Return the name that llama.cpp gives to a tensor with this z-lab name."""
+    if name == TABLE:
+        return name
     if not name.startswith("layers."):
         stem, _, end = name.rpartition(".")
         return f"{WHOLE_NAMES[stem]}.{end}"
@@ -170,7 +173,9 @@ def _add_tensor(writer: "GGUFWriter", name: str, tensor: "Tensor", dtype: str) -
     from gguf import GGMLQuantizationType
 
     values = tensor.detach().cpu()
-    if values.ndim > 1 and dtype == "bfloat16":
+    if name == TABLE:
+        writer.add_tensor(name, (values + torch.arange(len(values))).to(torch.int64).numpy())
+    elif values.ndim > 1 and dtype == "bfloat16":
         data = values.to(torch.bfloat16).contiguous().view(torch.uint8).numpy()
         writer.add_tensor(name, data, raw_dtype=GGMLQuantizationType.BF16)
     else:

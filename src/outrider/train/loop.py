@@ -206,7 +206,7 @@ class Trainer:
             read = self._teacher.read(batch)
         with group.gathering(self._model, last=last):
             loss, sums = self._teacher.teach(batch, read, self._task.lesson, model=self._model)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
         return sums, batch.facts.responses
 
     def _pause(self) -> None:

@@ -121,13 +121,16 @@ class Attention(nn.Module):
         value_BSGD = self._heads(self.v_proj(keys_from_BSH))
         if self._scale != 1:
             value_BSGD = value_BSGD * self._scale
-        swapped = [heads.transpose(1, 2) for heads in (query_BQGD, key_BSGD, value_BSGD)]
-        mixed_BGQD = _flex(*swapped, visible) if not isinstance(visible, Tensor) else self._dense(*swapped, visible)
+        query_BGQD, key_BGSD, value_BGSD = (heads.transpose(1, 2) for heads in (query_BQGD, key_BSGD, value_BSGD))
+        if isinstance(visible, Tensor):
+            mixed_BGQD = self._dense(query_BGQD, key_BGSD, value_BGSD, visible)
+        else:
+            mixed_BGQD = _flex(query_BGQD, key_BGSD, value_BGSD, visible)
         mixed: Tensor = self.o_proj(mixed_BGQD.transpose(1, 2).flatten(2))
         return mixed
 
     def _heads(self, projected: Tensor) -> Tensor:
-        return projected.unflatten(-1, (-1, self._size))
+        return projected.view(*projected.shape[:-1], -1, self._size)
 
     def _dense(self, query_BGQD: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, visible_B1QS: Tensor) -> Tensor:
         shared = query_BGQD.shape[1] // key_BGSD.shape[1]
@@ -227,9 +230,11 @@ class DraftNetwork(nn.Module):
         context_BTH = self.hidden_norm(self.fc(shown.features_BTF))
         turned = self._angles(shown.positions_BS, context_BTH.dtype)
         hidden_BQH = self._embed(shown.ids_BAN).flatten(1, 2).to(context_BTH.dtype)
+        # Nobody wants this gradient; but so the first layer is like the others, and one compiled layer serves all.
+        hidden_BQH.requires_grad_(torch.is_grad_enabled())
         for layer, visible in zip(self.layers, shown.visible, strict=True):
             hidden_BQH = layer(hidden_BQH, context_BTH, turned, visible)
-        slots_PNH = hidden_BQH.unflatten(1, (-1, config.block_size)).flatten(0, 1)[shown.blocks_P]
+        slots_PNH = hidden_BQH.view(-1, config.block_size, config.hidden_size)[shown.blocks_P]
         normed: Tensor = self.norm(slots_PNH[:, config.block_size - config.max_tokens :])
         return normed
 

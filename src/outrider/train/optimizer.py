@@ -109,7 +109,9 @@ class Average:
         """Take in the weights after a step, counted from 1."""
         decay = min(self._decay, (1 + step) / (10 + step))
         values = [parameter.detach() for parameter in self._network.parameters()]
-        get_ema_multi_avg_fn(decay)(self._means, values, 0)
+        get_ema_multi_avg_fn(decay)(  # type: ignore[no-untyped-call]
+            self._means, values, 0
+        )
 
     def tensors(self) -> dict[str, Tensor]:
         """Return every tensor of the drafter, the trained ones as means."""

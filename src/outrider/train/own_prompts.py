@@ -22,7 +22,6 @@ from outrider.train.texts import in_order
 from outrider.train.work import Item
 from outrider.train.writer import Limits, Writer
 
-NAME = "own_prompts.jsonl.gz"
 SOURCE = "self"
 MAX_TOKENS = 256  # what is longer did not find an end
 TRIES = 3  # for each prompt wanted: some come twice, some do not end
@@ -52,7 +51,7 @@ def own_prompts(
     Raises:
         UsageError: the template has no user turn, nothing came of it, or the folder cannot be written.
     """
-    path = folder / NAME
+    path = folder / f"own_prompts-{wanted.count}-{wanted.seed}.jsonl.gz"
     if not path.is_file():
         texts = _write(decoder, encoder, wanted, told)
         lines = "".join(json.dumps({"prompt": text}) + "\n" for text in texts)

@@ -16,10 +16,12 @@ CAUSES = {
     "none_causal": ("F3", "layers are taught with blocks that see themselves whole, and the config says otherwise"),
     "mask_token": ("F8", "masked slots are taught with another token than the config's"),
 }
-APART = 0.03  # nats between what is taught and what is served; below it, drawn anchors make as much
+APART = 0.03  # of the loss as taught: equal lessons give equal losses to the last bit, so little is enough
 NEAR = 0.5  # of that gap a probe closes to be named
 FEW = 0.05  # accuracy of the first slot below which there is nothing to compare yet
-SERVED_LESS = 0.5  # of the accuracy of slot 1 on held-out text; a working engine reaches more, though rounds begin at hard places
+SERVED_LESS = (
+    0.5  # of the accuracy of slot 1 on held-out text; a working engine reaches more, though rounds begin at hard places
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def parting(
     if not marginal_accuracy or marginal_accuracy[0] < FEW:
         return ()
     taught, served = probes["as_trained"]["loss"], probes["served"]["loss"]
-    if served - taught > APART:
+    if served - taught > APART * taught:
         return (_named(probes, taught, served),)
     first = position_rates[0] if position_rates else 0.0
     if first < SERVED_LESS * marginal_accuracy[0]:

@@ -1,7 +1,7 @@
 """Is what is taught what is served? The same held-out text under lessons that differ in one thing each.
 
 The lesson that the weights fit best is the one they were taught. Where that is not the one that is served, the probe
-names the fault (docs of each in ``parting``).
+that fits names the fault (see ``parting``). Anchors are no part of it: the log counts where they stand.
 """
 
 from collections.abc import Collection, Iterator
@@ -25,7 +25,8 @@ def probes(config: DFlashConfig, taught: Lesson, suspects: Collection[int]) -> d
         suspects: tokens that are taken for the mask token by mistake.
     """
     served = Lesson.served(config)
-    tried = {AS_TRAINED: taught, SERVED: served}
+    # All on the same blocks, so that nothing but the lesson makes a difference.
+    tried = {AS_TRAINED: replace(taught, draw=served.draw), SERVED: served}
     tried[SHIFTED] = replace(served, label_shift=1)
     tried[LEAKING] = replace(served, context_end=1)
     tried |= dict(_causalities(served))

@@ -72,9 +72,9 @@ def gather(
     """
     made = _Gathering(encoder, longest)
     for rows in places:
+        total = rows.broken + len(rows.rows)
         made.add(rows)
         if rows.broken:
-            total = rows.broken + len(rows.rows)
             report(f"{rows.name}: {rows.broken} of {total} rows passed over; the first: {rows.first_broken}")
     return made.done()
 

@@ -33,7 +33,7 @@ class Sample:
         temperature: the response was drawn at; 0 is greedy.
     """
 
-    tokens: Sequence[int]
+    tokens: Sequence[int] | Ints
     response: int
     source: int
     temperature: float

@@ -68,7 +68,7 @@ class Slots:
         return any(item is not None for item in self._items)
 
     def begin(self, slots: Sequence[int], starts: Sequence[Start]) -> None:
-        """Fill slots; the cache already holds their prompts but for the last token."""
+        """Fill slots; before the next step the cache must hold their prompts but for the last token."""
         index_R = self._on_device(np.array(slots))
         prompts = [start.item.prompt.tokens for start in starts]
         self.tokens_B1[index_R, 0] = self._on_device(np.array([prompt[-1] for prompt in prompts]))
@@ -89,7 +89,7 @@ class Slots:
     def take(self, chosen_B: Tensor) -> None:
         """Add a token to every text that goes on."""
         live_B1 = self.live_B[:, None]
-        column_B1 = torch.where(live_B1, self.written_B[:, None], self.limit)
+        column_B1 = self.written_B[:, None].masked_fill(~live_B1, self.limit)
         self._text_BT.scatter_(1, column_B1, chosen_B[:, None])
         self.tokens_B1.copy_(torch.where(live_B1, chosen_B[:, None], self.tokens_B1))
         self.lengths_B.add_(self.live_B)

@@ -48,5 +48,5 @@ def stopping(*, minutes: float | None) -> Iterator[Stop]:
     try:
         yield stop
     finally:
-        for number, before in stop._before.items():  # noqa: SLF001 -- one of this module's own
-            signal.signal(number, before)
+        for taken, before in stop._before.items():  # noqa: SLF001 -- one of this module's own
+            signal.signal(taken, before)

@@ -26,7 +26,7 @@ from outrider.train.work import Item
 
 STEPS = 16  # between two looks at which texts are over; a text that is over waits half of it on average
 SPAN = 128  # columns are read in multiples of it where rows are not read by their own lengths
-AHEAD = 512  # items taken together and sorted by length, so that prompts of similar length are read together
+AHEAD = 4  # of as many items as a quarter of the slots, prompts of similar length are read together
 READ_TOKENS = 16384  # of one pass over prompts, padding included
 ALIGNED = 8  # prompts are padded to multiples of it, which attention kernels want
 
@@ -85,7 +85,7 @@ class Writer:
             UsageError: more memory than there is.
         """
         try:
-            yield from self._write(_Ahead(items, self._limits.max_tokens))
+            yield from self._write(_Ahead(items, self._limits.max_tokens, group=max(self._batch // AHEAD, 1)))
         except torch.OutOfMemoryError as error:
             raise UsageError(_too_big(self._decoder, self._batch, self._limits.max_len)) from error
 
@@ -129,12 +129,12 @@ class Writer:
         if not starts:
             return
         slots = free[: len(starts)]
+        self._slots.begin(slots, starts)
         begin = 0
         while begin < len(starts):
             end = _group(starts, begin)
             self._read(slots[begin:end], starts[begin:end])
             begin = end
-        self._slots.begin(slots, starts)
 
     def _read(self, slots: Sequence[int], starts: Sequence[Start]) -> None:
         """Read prompts but for their last tokens, beside the cache, and lay their keys and values into it."""
@@ -188,16 +188,19 @@ def _too_big(decoder: Decoder, batch: int, max_len: int) -> str:
 
 
 class _Ahead:
-    """Items made ready while the device works, and sorted by length in groups."""
+    """Items made ready while the device works, and sorted by length in groups.
 
-    def __init__(self, items: Iterator[Item], limit: int) -> None:
-        self._items, self._limit = items, limit
+    Groups are small, since answers are waited for in the order of their items.
+    """
+
+    def __init__(self, items: Iterator[Item], limit: int, *, group: int) -> None:
+        self._items, self._limit, self._group = items, limit, group
         self._ready: deque[Start] = deque()
 
     def prepare(self) -> None:
         """Have at least one group ready, or what is left."""
-        if len(self._ready) < AHEAD:
-            group = sorted(islice(self._items, AHEAD), key=lambda item: len(item.prompt.tokens))
+        if len(self._ready) < self._group:
+            group = sorted(islice(self._items, self._group), key=lambda item: len(item.prompt.tokens))
             self._ready.extend(Start.of(item, self._limit) for item in group)
 
     def take(self, count: int) -> list[Start]:

@@ -26,5 +26,4 @@ class Check:
 
 def listed(values: tuple[float, ...], count: int = 4) -> str:
     """Return the first of some shares for a sentence."""
-    shown = " ".join(f"{value:.2f}" for value in values[:count])
-    return f"{shown} ..." if len(values) > count else shown
+    return " ".join(f"{value:.2f}" for value in values[:count])

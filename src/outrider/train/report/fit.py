@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from outrider.acceptance import Interval
 
 Numbers = NDArray[np.float64]
-EXPONENTS = np.geomspace(0.02, 3.0, 240)
+EXPONENTS = np.geomspace(0.02, 3.0, 24)  # tried first; then between the neighbours of the best
+THIRDS = 16  # times that the stretch between them is cut
 LEAST = 5  # points: three are fitted, and what is left over tells the noise
 FIRST = 0.05  # of all that was seen: the law holds for what comes after the start
 DRAWS = 400
@@ -130,27 +131,29 @@ def _interval(value: Numbers, draws: Numbers) -> Interval:
 
 
 def _solve(x: Numbers, y: Numbers, ceiling: float) -> _Curves:
-    """Fit each row of ``y`` with every exponent and keep the best; scales are at least 0, ends at most the ceiling."""
-    best = _Curves(np.zeros(len(y)), np.zeros(len(y)), np.zeros(len(y)), np.zeros_like(y))
-    least = np.full(len(y), np.inf)
-    for exponent in EXPONENTS:
-        t = x**-exponent
-        end, scale = _line(t, y, ceiling)
-        fitted = end[:, None] - scale[:, None] * t
-        error = ((y - fitted) ** 2).sum(1)
-        better = error < least
-        least[better] = error[better]
-        best.end[better], best.scale[better], best.exponent[better] = end[better], scale[better], exponent
-        best.fitted[better] = fitted[better]
-    return best
+    """Fit each row of ``y``; scales are at least 0, ends at most the ceiling."""
+
+    def error(exponents: Numbers) -> Numbers:
+        return np.asarray(((y - _at(x, y, exponents, ceiling).fitted) ** 2).sum(1))
+
+    errors = np.stack([error(np.full(len(y), exponent)) for exponent in EXPONENTS])
+    best = errors.argmin(0)
+    low, high = np.log(EXPONENTS[np.maximum(best - 1, 0)]), np.log(EXPONENTS[np.minimum(best + 1, len(EXPONENTS) - 1)])
+    for _ in range(THIRDS):
+        first, second = low + (high - low) / 3, high - (high - low) / 3
+        left = error(np.exp(first)) <= error(np.exp(second))
+        low, high = np.where(left, low, first), np.where(left, second, high)
+    return _at(x, y, np.exp((low + high) / 2), ceiling)
 
 
-def _line(t: Numbers, y: Numbers, ceiling: float) -> tuple[Numbers, Numbers]:
-    """Return end and scale of y = end - scale * t by least squares, within their bounds."""
-    centred = t - t.mean()
-    scale = np.maximum(-(y @ centred) / (centred @ centred), 0.0)
-    end = y.mean(1) + scale * t.mean()
-    over = end > ceiling
-    end = np.where(over, ceiling, end)
-    bound = np.maximum(((end[:, None] - y) @ t) / (t @ t), 0.0) if np.isfinite(ceiling) else scale
-    return end, np.where(over, bound, scale)
+def _at(x: Numbers, y: Numbers, exponents: Numbers, ceiling: float) -> _Curves:
+    """Return end and scale of y = end - scale * x^-c by least squares, for one exponent a row."""
+    t = x[None] ** -exponents[:, None]
+    mean = t.mean(1)
+    centred = t - mean[:, None]
+    scale = np.maximum(-(y * centred).sum(1) / (centred**2).sum(1), 0.0)
+    end = y.mean(1) + scale * mean
+    if np.isfinite(ceiling):
+        bound = np.maximum(((ceiling - y) * t).sum(1) / (t**2).sum(1), 0.0)
+        end, scale = np.where(end > ceiling, ceiling, end), np.where(end > ceiling, bound, scale)
+    return _Curves(end, scale, exponents, end[:, None] - scale[:, None] * t)

@@ -136,13 +136,13 @@ def _evaluation(line: Mapping[str, Any]) -> Evaluation:
 
 def _probes(value: Any) -> dict[str, Mapping[str, Any]]:
     """Return the probes that have a loss; without the two that the others are compared with there are none."""
-    held = value if isinstance(value, dict) else {}
-    found = {
-        name: each for name, each in held.items() if isinstance(each, dict) and _number(each.get("loss")) is not None
-    }
-    if {AS_TRAINED, SERVED} <= found.keys():
-        return found
-    return {}
+    held: dict[str, Any] = value if isinstance(value, dict) else {}
+    found: dict[str, Mapping[str, Any]] = {name: each for name, each in held.items() if _is_probe(each)}
+    return found if {AS_TRAINED, SERVED} <= set(found) else {}
+
+
+def _is_probe(value: Any) -> bool:
+    return isinstance(value, dict) and _number(value.get("loss")) is not None
 
 
 def _slots(value: Any) -> Slots:

@@ -7,6 +7,7 @@ Lists over slots begin with slot 1, the first after the anchor.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 Slots = tuple[float, ...]
@@ -89,7 +90,7 @@ class Facts:
     planned_steps: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
     """One run: lines in order of their steps.
 
@@ -104,7 +105,7 @@ class Run:
     sources: tuple[str, ...] = ()
     understood: tuple[str, ...] = field(default=())
 
-    @property
+    @cached_property
     def counts_tokens(self) -> bool:
         """Whether every line says how many tokens had been seen; else steps are counted."""
         lines: list[Step | Evaluation] = [*self.steps, *self.evaluations]
@@ -119,7 +120,7 @@ class Run:
         """Return how much of the data a line comes after, in tokens where all lines say it, else in steps."""
         return float(line.tokens if self.counts_tokens and line.tokens is not None else line.step)
 
-    @property
+    @cached_property
     def end(self) -> float:
         """How much was seen in all."""
         lines: list[Step | Evaluation] = [*self.steps, *self.evaluations]

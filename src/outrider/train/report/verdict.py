@@ -10,6 +10,7 @@ from typing import Any, Literal
 from outrider.acceptance import Interval
 from outrider.train.report.checks import Check
 from outrider.train.report.curve import Series, all_series
+from outrider.train.report.fit import LEAST as POINTS
 from outrider.train.report.fit import Fit, fit, foretold
 from outrider.train.report.health import diverged, learns, loss_size
 from outrider.train.report.memory import anchors, gap_text, overfitted
@@ -20,6 +21,7 @@ Status = Literal["converged", "improving", "over-fitted", "broken", "undecided"]
 LITTLE = 0.03  # of the acceptance length: what a doubling adds to a run that has converged. SpecForge#469 got 0.10
 LITTLE_LOSS = 0.01  # of a loss, likewise; ModelOpt's Qwen3-8B got 0.09 from its last doubling
 KINDS = "More kinds of prompts help, not more steps."
+DECODED = "acceptance length"
 SHARED = 0.5  # of an interval's arm: evaluations decode the same prompts, so their differences scatter less
 ARM = 1.96  # standard deviations
 
@@ -53,82 +55,80 @@ class Verdict:
         headline: in one sentence.
         notes: what to keep in mind with it.
         checks: all of them, whatever they found.
-        headings: fitted curves, the one that decides first.
+        heading: of the curve that decides; None where there is none to fit.
     """
 
     status: Status
     headline: str
     notes: tuple[str, ...]
     checks: tuple[Check, ...]
-    headings: tuple[Heading, ...]
+    heading: Heading | None
 
 
 def judge(run: Run) -> Verdict:
     """Return the verdict."""
     faults = (diverged(run), learns(run), loss_size(run), *served_checks(run), anchors(run))
     overfit = overfitted(run)
-    headings = tuple(_headings(run))
-    status, headline = _status(run, faults, overfit, headings)
-    return Verdict(status, headline, tuple(_notes(run, headings)), (*faults, overfit), headings)
+    heading = _heading(run)
+    status, headline = _status(run, faults, overfit, heading)
+    return Verdict(status, headline, tuple(_notes(run, status, heading)), (*faults, overfit), heading)
 
 
-def _status(run: Run, faults: tuple[Check, ...], overfit: Check, headings: tuple[Heading, ...]) -> tuple[Status, str]:
+def _status(run: Run, faults: tuple[Check, ...], overfit: Check, heading: Heading | None) -> tuple[Status, str]:
     found = [check for check in faults if check.state == "found"]
     if found:
         names = "; ".join(f"{check.code}, {check.title}" for check in found)
         return "broken", f"Broken: {names}. {found[0].text}"
     if overfit.state == "found":
         return "over-fitted", f"Over-fitted to its prompts. {overfit.text} {KINDS}"
-    if headings:
-        return _by_curve(run, headings[0])
+    if heading is not None:
+        return _by_curve(run, heading)
     return "undecided", "Undecided: too few measurements to fit a curve to; see the checks."
 
 
 def _by_curve(run: Run, heading: Heading) -> tuple[Status, str]:
     gain = heading.gain
-    expected = f"another {_amount(heading.curve.seen)} {run.unit} should add {_gain_text(heading)}"
+    expected = _expected(run, heading)
     if gain.high <= heading.little:
         gap = gap_text(run)
         if gap is not None:
-            return (
-                "over-fitted",
-                f"Over-fitted to its prompts: {expected}, and held-out text stays behind. {gap} {KINDS}",
-            )
+            behind = f"{expected}, and held-out text stays behind. {gap}"
+            return "over-fitted", f"Over-fitted to its prompts: {behind} {KINDS}"
         return "converged", f"Converged: {expected}."
     if gain.low > 0 and gain.value > heading.little:
         return "improving", f"Still improving: {expected}."
     return "undecided", f"Undecided between converged and still improving: {expected}."
 
 
-def _gain_text(heading: Heading) -> str:
-    gain = heading.gain
-    digits = 2 if heading.curve.rising else 3
-    sign = "" if heading.curve.rising else "-"
-    low, high = sorted((gain.low, gain.high))
-    span = f"{gain.value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
-    start = f"{heading.last:.{digits}f}"
-    return f"{sign}{span} to the {heading.of} of {start}"
+def _expected(run: Run, heading: Heading) -> str:
+    """Say what as much again should bring."""
+    gain, more = heading.gain, f"another {_amount(heading.curve.seen)} {run.unit}"
+    if heading.curve.rising:
+        return f"{more} should add {_bounds(gain)} to the {heading.of} of {heading.last:.2f}"
+    return f"{more} should take {_bounds(gain, 3)} off the {heading.of} of {heading.last:.3f}"
 
 
-def _headings(run: Run) -> list[Heading]:
-    """Fit what can be fitted, in the order in which it decides: decoded, then held out, then training."""
+def _heading(run: Run) -> Heading | None:
+    """Fit the first curve that can be: of what was decoded, then of held-out texts, then of training."""
     series = all_series(run)
     lengths = {each.name: each for each in series.get("acceptance length", ())}
     losses = {each.name: each for each in series.get("loss", ())}
     limit = None if run.facts.block_size is None else float(run.facts.block_size)
-    found = []
-    for name, of in (("decoded", "acceptance length"), ("on held-out texts", "length on held-out texts")):
+    for name, of in (("decoded", DECODED), ("on held-out texts", "length on held-out texts")):
         if name in lengths:
             noise = _noise(lengths[name].low, lengths[name].high)
-            found.append(_heading(of, lengths[name], LITTLE, limit=limit, noise=noise))
-    for name in ("held out", "training"):
+            found = _fitted(of, lengths[name], LITTLE, limit=limit, noise=noise)
+            if found is not None:
+                return found
+    for name, of in (("held out", "held-out loss"), ("training", "training loss")):
         if name in losses:
-            of = f"{name.replace(' ', '-')} loss"
-            found.append(_heading(of, losses[name], LITTLE_LOSS, rising=False, limit=0.0))
-    return [heading for heading in found if heading is not None]
+            found = _fitted(of, losses[name], LITTLE_LOSS, rising=False, limit=0.0)
+            if found is not None:
+                return found
+    return None
 
 
-def _heading(of: str, series: Series, share: float, **settings: Any) -> Heading | None:
+def _fitted(of: str, series: Series, share: float, **settings: Any) -> Heading | None:
     curve = fit(series.seen, series.values, **settings)
     if curve is None:
         return None
@@ -146,30 +146,43 @@ def _noise(low: tuple[float, ...], high: tuple[float, ...]) -> float:
     return SHARED * sum(arms) / len(arms) / ARM
 
 
-def _notes(run: Run, headings: tuple[Heading, ...]) -> list[str]:
+def _notes(run: Run, status: Status, heading: Heading | None) -> list[str]:
     notes = []
     if not run.decoded:
         notes.append("Served acceptance: not examined, there is no line of an engine's acceptance length.")
-        if headings:
-            notes.append(f"Judged by the {headings[0].of} alone, which does not see faults of serving.")
-    if headings:
-        end = headings[0].curve.end
-        notes.append(f"The {headings[0].of} is heading for {_bounds(end)} by the fitted curve.")
-        if (said := headings[0].foretold) is not None:
-            notes.append(f"At half of the run the same fit foretold {_bounds(said)}; now {headings[0].last:.2f}.")
+    if heading is not None and status != "broken":
+        notes += _heading_notes(run, heading)
+    steps = max((line.step for line in run.steps), default=0)
+    if run.facts.planned_steps is not None and steps < run.facts.planned_steps:
+        notes.append(f"The run stands at step {steps} of {run.facts.planned_steps}.")
+    if not run.counts_tokens:
+        notes.append("Tokens are not logged; curves are over steps.")
+    return notes
+
+
+def _heading_notes(run: Run, heading: Heading) -> list[str]:
+    """Say what the deciding curve is, where it ends, and how far to believe that."""
+    notes, digits = [], 2 if heading.curve.rising else 3
+    if not run.decoded:
+        notes.append(f"Judged by the {heading.of} alone, which does not see faults of serving.")
+    elif heading.of != DECODED:
+        notes.append(f"Judged by the {heading.of}: a curve takes {POINTS} evaluations after the start.")
+    notes.append(f"The {heading.of} is heading for {_bounds(heading.curve.end, digits)} by the fitted curve.")
+    if (said := heading.foretold) is not None:
+        now = f"{heading.last:.{digits}f}"
+        notes.append(f"At half of the run the same fit foretold {_bounds(said, digits)}; now {now}.")
     rates = [line.learning_rate for line in run.steps if line.learning_rate is not None]
     if rates and rates[-1] <= max(rates) / 10:
         notes.append(
             "The learning rate has come to its end, which bends curves upwards at last; going on means a longer "
             "schedule from the start, or a warm restart."
         )
-    if not run.counts_tokens:
-        notes.append("Tokens are not logged; curves are over steps.")
     return notes
 
 
-def _bounds(interval: Interval) -> str:
-    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+def _bounds(interval: Interval, digits: int = 2) -> str:
+    low, high = sorted((interval.low, interval.high))
+    return f"{interval.value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _amount(value: float) -> str:

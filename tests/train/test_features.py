@@ -1,0 +1,48 @@
+"""The target reads packed rows as it reads each document alone."""
+
+import torch
+from dflash.pair import TARGET
+from train.rows import batch_of
+
+from outrider.engine.tree import DraftTree
+from outrider.models.decoder import Decoder
+from outrider.models.tiny import random_tensors
+from outrider.train.features import Features
+
+TEXTS = [list(range(1, 20)), list(range(3, 12)), list(range(5, 25)), list(range(2, 9))]
+
+
+def read_alone(target: Decoder, text: list[int], taps: tuple[int, ...]):
+    cache = target.new_cache(slots=1, max_len=len(text))
+    out = target.forward(
+        DraftTree.chain(torch.tensor([text])), cache, slice(0, 1), torch.tensor([0]), span=len(text), taps=taps
+    )
+    return torch.cat([out.taps[tap][0] for tap in taps], -1), out.hidden_BNH[0]
+
+
+def check(windows) -> None:
+    from dataclasses import replace
+
+    config, taps = replace(TARGET, windows=windows), (2, 0)
+    target = Decoder(config, random_tensors(config), dtype=torch.float32, device=torch.device("cpu"))
+    batch = batch_of(TEXTS, [4, 2, 6, 3])
+    read = Features(target, taps, rows=2, row_length=48).read(batch)
+    seen = 0
+    for number in batch.document_BT.unique().tolist():
+        if number < 0:
+            continue
+        inside = batch.document_BT == number
+        features_TF, hidden_TH = read_alone(target, batch.tokens_BT[inside].tolist(), taps)
+        torch.testing.assert_close(read.features_BTF[inside], features_TF, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(read.hidden_BTH[inside], hidden_TH, rtol=1e-4, atol=1e-5)
+        seen += 1
+    assert seen == len(TEXTS)
+    assert not read.features_BTF.is_inference()
+
+
+def test_packed_documents_do_not_see_each_other():
+    check((None,) * 4)
+
+
+def test_a_target_with_windows_is_read_with_them():
+    check((None, 5, None, 5))
