@@ -114,7 +114,7 @@ def test_a_batch_that_never_runs_alone_is_drafted_for_too(pair, slots):
 class Dear(Costs):
     """A machine on which a drafted round costs one and a half plain ones."""
 
-    def of(self, width: int, rows: int = 1) -> float:  # noqa: ARG002 -- the interface
+    def of(self, width: int, rows: int = 1) -> float:
         return 1.5 if width > 1 else 1.0
 
 
@@ -123,9 +123,7 @@ def test_idle_slots_between_two_texts_are_not_held_against_the_drafter(pair, slo
     drafter = DFlashDrafter.build(Setting(slots, MAX_LEN, pair.network))
     engine = engine_of(pair.target, drafter, slots=slots, max_len=MAX_LEN, costs=Dear(learn=False))
     long = {0, slots - 1}
-    sequences = [
-        engine.add(PROMPTS[1], SamplingParams(max_tokens=90 if slot in long else 2)) for slot in range(slots)
-    ]
+    sequences = [engine.add(PROMPTS[1], SamplingParams(max_tokens=90 if slot in long else 2)) for slot in range(slots)]
     for _ in engine.run():
         pass
     for slot in long:
@@ -136,7 +134,7 @@ def test_idle_slots_between_two_texts_are_not_held_against_the_drafter(pair, slo
 class SlowDrafter(Costs):
     """Learns from a machine on which the drafter's pass takes as long as nine of the target."""
 
-    def observe(self, width: int, seconds: float, *, rows: int = 1) -> None:  # noqa: ARG002 -- not those of this machine
+    def observe(self, width: int, seconds: float, *, rows: int = 1) -> None:
         super().observe(width, (10.0 if width > 1 else 1.0) + 0.02 * width * rows, rows=rows)
 
 

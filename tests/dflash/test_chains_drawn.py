@@ -9,6 +9,8 @@ from dflash.rounds import MAX_LEN, prompts_of
 from engine.running import engine_of, finish, tiny_network, tiny_target
 from fakes import Free
 
+from outrider.drafters import dflash
+from outrider.drafters.budget import how_many_pay, mean_reach
 from outrider.drafters.chains import Chain, Chains
 from outrider.drafters.dflash import DFlashDrafter
 from outrider.drafters.options import DraftOptions
@@ -156,13 +158,13 @@ def test_a_head_that_foresees_acceptance_is_believed_where_the_best_words_are_ta
 def questions(monkeypatch) -> Counter[str]:
     """How often the device was asked, by the way of asking; each would stall a GPU."""
     asked: Counter[str] = Counter()
+
+    def counted(name: str):
+        true = getattr(torch.Tensor, name)
+        return lambda tensor, *args, **options: asked.update([name]) or true(tensor, *args, **options)
+
     for name in ("tolist", "item", "__bool__", "__int__", "__float__", "numpy"):
-
-        def ask(tensor, *args, _name=name, _true=getattr(torch.Tensor, name), **options):
-            asked[_name] += 1
-            return _true(tensor, *args, **options)
-
-        monkeypatch.setattr(torch.Tensor, name, ask)
+        monkeypatch.setattr(torch.Tensor, name, counted(name))
     return asked
 
 
@@ -216,18 +218,26 @@ def test_no_more_is_drawn_than_is_proposed_but_for_one_guess_that_teaches(pair: 
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_rows_of_a_batch_are_cut_at_one_count(pair: Pair, temperature):
+def test_rows_of_a_batch_are_cut_at_one_count_by_what_they_bring_together(pair: Pair, temperature, monkeypatch):
     class Cheap(Costs):
         def of(self, width: int, rows: int = 1) -> float:
             return 1 + 0.06 * (width - 1)
 
+    asked: list[list[float]] = []
+    monkeypatch.setattr(
+        dflash, "how_many_pay", lambda reach, *rest, **more: asked.append(reach) or how_many_pay(reach, *rest, **more)
+    )
     drafter = DFlashDrafter.build(Setting(4, MAX_LEN, pair.network))
-    propose, lengths = drafter.propose, []
+    propose, widths = drafter.propose, set()
 
     def spy(slots, costs) -> list[Proposal]:
         proposals = propose(slots, costs)
-        pairs = zip(slots, proposals, strict=True)
-        lengths.append([(len(proposal.tokens), slot.max_depth) for slot, proposal in pairs if slot])
+        running = [(proposal, slot) for proposal, slot in zip(proposals, slots, strict=True) if slot]
+        widest = max(len(proposal.tokens) for proposal, _ in running)
+        if widest:
+            assert all(len(proposal.tokens) == min(widest, slot.max_depth) for proposal, slot in running)
+            assert asked[-1][:widest] == pytest.approx(mean_reach([proposal.reach for proposal, _ in running]))
+            widths.add(widest)
         return proposals
 
     drafter.propose = spy
@@ -236,10 +246,7 @@ def test_rows_of_a_batch_are_cut_at_one_count(pair: Pair, temperature):
         (prompt, SamplingParams(temperature=temperature, seed=1, max_tokens=40)) for prompt in prompts_of(8, 5, 9, 20)
     ]
     finish(engine, requests)
-    for row in lengths:
-        widest = max(length for length, _ in row)
-        assert all(length == min(widest, room) for length, room in row)
-    assert len({max(length for length, _ in row) for row in lengths}) > 2
+    assert len(widths) > 2
 
 
 def test_greedy_and_drawn_texts_share_a_batch(pair: Pair):

@@ -20,7 +20,7 @@ from outrider.drafters.dflash import DFlashDrafter
 from outrider.drafters.none import NoDrafter
 from outrider.drafters.options import Budget, DraftOptions
 from outrider.drafters.setting import Setting
-from outrider.engine.costs import WIDTHS, Costs
+from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Slot
 from outrider.engine.params import SamplingParams
 from outrider.engine.sequence import Sequence
@@ -168,10 +168,9 @@ def test_a_budget_is_the_number_of_nodes_and_tokens_the_depth(pair, budget):
     assert max(r.depth for r in whole) == min(3, budget)
 
 
-def test_an_automatic_budget_takes_widths_whose_cost_is_learnt(pair):
+def test_an_automatic_budget_is_as_large_as_pays(pair):
     drafter = tree_drafter(pair.network, slots=4)
     sequences = run(pair, drafter, PROMPTS, slots=4, costs=Cheap(learn=False))
-    assert {1 + r.drafted for s in sequences for r in s.rounds} <= set(WIDTHS)
     assert len({r.drafted for s in sequences for r in s.rounds}) > 1
 
 

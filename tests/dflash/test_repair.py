@@ -28,6 +28,7 @@ from outrider.errors import CheckpointError, UnsupportedError, UsageError
 from outrider.models.config import DecoderConfig, Rope
 from outrider.models.dflash.config import Confidence, DFlashConfig, LayerMask
 from outrider.models.dflash.formats import read_drafter
+from outrider.models.dflash.formats.writing import zlab_config
 from outrider.models.loading import decoder_config
 from outrider.repair import judge, search
 from outrider.repair.infer import check_all_have_a_place, infer
@@ -36,7 +37,6 @@ from outrider.repair.opening import open_unsure
 from outrider.repair.readings import questions, settled
 from outrider.repair.run import Repaired, repair, with_default_windows
 from outrider.repair.start import starting_config, tap_lists
-from outrider.repair.writing import zlab_config
 from outrider.replay import record, replay
 
 PROMPTS = prompts_of(4, 12, 20)

@@ -1,12 +1,19 @@
 """Log-probabilities of tokens against a fresh pass over the finished text."""
 
+from collections import Counter
+
 import fakes
 import pytest
 import torch
 from engine.running import engine_of, plain, tiny_target
 from models.peers import SIZES, make_pair
 
+from outrider.engine.interfaces import TargetOutput
+from outrider.engine.logprobs import path_logprobs
 from outrider.engine.params import SamplingParams
+from outrider.engine.step import Outcome
+from outrider.engine.tree import DraftTree
+from outrider.engine.walk import whole
 
 VOCAB = SIZES["vocab_size"]
 PROMPT = (3, 5, 9)
@@ -48,3 +55,20 @@ def test_more_alternatives_than_words_give_all_words():
     engine.add((1,), SamplingParams(max_tokens=2, logprobs=20))
     for event in engine.run():
         assert sorted(token for token, _ in event.logprob.top) == [0, 1, 2, 3, 4]
+
+
+def test_the_device_is_asked_for_all_tokens_of_a_round_at_once(monkeypatch):
+    asked = Counter()
+
+    def counted(name):
+        true = getattr(torch.Tensor, name)
+        return lambda tensor, *args: asked.update([name]) or true(tensor, *args)
+
+    for name in ("tolist", "item", "__float__", "__int__", "__bool__"):
+        monkeypatch.setattr(torch.Tensor, name, counted(name))
+    tree = DraftTree.chain(torch.arange(6)[None])
+    outcome = Outcome(tree, TargetOutput(torch.zeros(1, 6, 2), {}), whole(tree), torch.randn(1, 6, 11))
+    for tokens in ((1,), (1, 2, 3, 4, 5, 7)):
+        asked.clear()
+        assert len(path_logprobs(outcome, 0, tokens, 4)) == len(tokens)
+        assert sum(asked.values()) <= 3

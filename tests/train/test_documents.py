@@ -9,7 +9,9 @@ from outrider.train.documents import split
 
 def samples_of(prompts: int, *, answers: int = 2, length: int = 12) -> MemorySamples:
     """Some answers to each prompt of four tokens."""
-    texts = [[prompt, 1, 2, 3, *range(answer, answer + length - 4)] for prompt in range(prompts) for answer in range(answers)]
+    texts = [
+        [prompt, 1, 2, 3, *range(answer, answer + length - 4)] for prompt in range(prompts) for answer in range(answers)
+    ]
     return MemorySamples(texts, [4] * len(texts))
 
 
@@ -52,7 +54,9 @@ def test_a_response_that_starts_the_text_counts_from_its_second_token():
 
 
 @pytest.mark.parametrize(
-    ("texts", "responses"), [([], []), ([[1, 2, 3]] * 4, [3] * 4), ([[1] * 40], [30])], ids=["none", "no answers", "late"]
+    ("texts", "responses"),
+    [([], []), ([[1, 2, 3]] * 4, [3] * 4), ([[1] * 40], [30])],
+    ids=["none", "no answers", "late"],
 )
 def test_data_without_a_response_is_refused(texts, responses):
     with pytest.raises(UsageError, match=r"^data holds \d+ samples and none has a response"):

@@ -87,10 +87,11 @@ def test_a_zlab_config_holds_the_keys_of_the_newer_generation(tmp_path):
     assert raw["dtype"] == "bfloat16"
 
 
-def test_causality_that_is_not_the_rule_is_written_for_all_layers(tmp_path):
-    config = CONFIGS["all slide, seeing the block"]
+@pytest.mark.parametrize(("name", "said"), [("all slide, seeing the block", False), ("all slide, causal", True)])
+def test_causality_is_written_where_it_is_one_for_all_layers_that_slide(tmp_path, name, said):
+    config = CONFIGS[name]
     export_zlab(config, random_tensors(config), tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["is_causal"] is False
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["is_causal"] is said
 
 
 def test_a_speculators_config_counts_layers_by_their_inputs_and_names_the_target(tmp_path):

@@ -65,7 +65,11 @@ def may_see(made, mask, *, query: tuple[int, int, int], key: int, end: int = 0) 
     row, index, slot = query
     column, length = int(made.anchors_BA[row, index]), made.tokens_BT.shape[1]
     if column < 0:  # a block that is not there sees itself, and nobody asks
-        return key >= length and (key - length) // BLOCK == index and (not mask.causal or key - length <= index * BLOCK + slot)
+        return (
+            key >= length
+            and (key - length) // BLOCK == index
+            and (not mask.causal or key - length <= index * BLOCK + slot)
+        )
     position = int(made.position_BT[row, column])
     if key < length:
         same = made.document_BT[row, key] == made.document_BT[row, column]

@@ -46,13 +46,15 @@ def features_of(batch, features: list[torch.Tensor], texts: list[list[int]]) -> 
     features_BTF = torch.zeros(*batch.tokens_BT.shape, features[0].shape[-1], dtype=torch.float64)
     for row, column in batch.document_BT.ge(0).nonzero().tolist():
         if batch.position_BT[row, column] == 0:
-            number = next(i for i, text in enumerate(texts) if batch.tokens_BT[row, column : column + len(text)].tolist() == text)
+            number = next(
+                i for i, text in enumerate(texts) if batch.tokens_BT[row, column : column + len(text)].tolist() == text
+            )
             features_BTF[row, column : column + len(texts[number])] = features[number]
     return features_BTF
 
 
-def served_hidden(config, tensors, target, text, features_TF, anchor):
-    network = network_of(config, tensors, target)
+def served_hidden(network, text, features_TF, anchor):
+    config = network.config
     cache = network.new_cache(slots=1, max_len=len(text) + config.block_size)
     network.remember(features_TF[None], cache, slice(0, 1), torch.tensor([0]), span=len(text))
     draft = network.draft_within(torch.tensor(text[: anchor + 1]), cache, 0, [anchor])
@@ -67,7 +69,7 @@ def check_equal(config: DFlashConfig) -> None:
     features = [random_features(config, len(text), seed=number) for number, text in enumerate(texts)]
     batch = batch_of(texts, RESPONSES, block_size=config.block_size)
     blocks = make_blocks(batch, Lesson.served(config))
-    network = trained_network(config, tensors, embed, head)
+    network, served = trained_network(config, tensors, embed, head), network_of(config, tensors, target)
     with torch.no_grad():
         hidden_PKH = network(shown_of(batch, blocks, config, features_of(batch, features, texts)))
         logits_PKV = network.logits(hidden_PKH)
@@ -77,8 +79,10 @@ def check_equal(config: DFlashConfig) -> None:
         column = int(batch.anchors_BA[row, anchor])
         position = int(batch.position_BT[row, column])
         start = column - position
-        number = next(i for i, text in enumerate(texts) if batch.tokens_BT[row, start : start + len(text)].tolist() == text)
-        hidden_KH, logits_KV = served_hidden(config, tensors, target, texts[number], features[number], position)
+        number = next(
+            i for i, text in enumerate(texts) if batch.tokens_BT[row, start : start + len(text)].tolist() == text
+        )
+        hidden_KH, logits_KV = served_hidden(served, texts[number], features[number], position)
         torch.testing.assert_close(hidden_PKH[block], hidden_KH, rtol=0, atol=1e-9)
         torch.testing.assert_close(logits_PKV[block], logits_KV, rtol=0, atol=1e-9)
 

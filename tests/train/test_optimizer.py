@@ -1,6 +1,7 @@
 """Learning rate, optimizers, and the mean over steps."""
 
 from copy import deepcopy
+from itertools import pairwise
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ def test_the_rate_rises_in_a_line_and_falls_along_a_cosine():
     options = TrainOptions(steps=100, lr=1.0, warm_up=0.1)
     rates = [learning_rate(options, step, 100) for step in range(100)]
     assert rates[:10] == pytest.approx([(step + 1) / 10 for step in range(10)])
-    assert all(later < earlier for earlier, later in zip(rates[9:], rates[10:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(rates[9:]))
     assert rates[54] == pytest.approx(0.5, abs=0.02)
     assert 0 < rates[-1] < 0.002
 
@@ -42,8 +43,8 @@ def test_fresh_weights_keep_the_size_of_what_flows_and_start_norms_at_one():
     assert (made["norm.weight"] == 1).all()
     assert (made["layers.0.self_attn.sinks"] == 0).all()
     assert (made["layers.0.self_attn.q_proj.bias"] == 0).all()
-    assert float(made["layers.1.mlp.up_proj.weight"].std()) == pytest.approx(32**-0.5, rel=0.05)
-    assert float(made["layers.1.mlp.down_proj.weight"].std()) == pytest.approx((6 * 40) ** -0.5, rel=0.05)
+    assert float(made["layers.1.mlp.up_proj.weight"].std()) == pytest.approx(32**-0.5, rel=0.1)
+    assert float(made["layers.1.mlp.down_proj.weight"].std()) == pytest.approx((6 * 40) ** -0.5, rel=0.1)
     again, other = fresh_weights(config_of("plain"), 3), fresh_weights(config_of("plain"), 4)
     assert torch.equal(again["fc.weight"], fresh_weights(config_of("plain"), 3)["fc.weight"])
     assert not torch.equal(again["fc.weight"], other["fc.weight"])

@@ -1,7 +1,6 @@
 """Documents in rows: all of them, none twice, and little room left over."""
 
-import random
-
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +17,7 @@ def test_every_document_is_in_one_row_and_no_row_is_too_long(lengths):
 
 
 def test_rows_are_nearly_full():
-    draw = random.Random(0)
-    lengths = [draw.randint(10, LENGTH) for _ in range(2000)]
+    lengths = np.random.default_rng(0).integers(10, LENGTH + 1, 2000).tolist()
     rows = pack(lengths, range(len(lengths)), LENGTH)
     assert sum(lengths) / (len(rows) * LENGTH) > 0.95
 

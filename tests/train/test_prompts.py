@@ -5,6 +5,7 @@ from tiny_model import BOS, CHAT_TEMPLATE, EOS, TURN, byte_tokenizer
 
 from outrider.errors import CheckpointError, UsageError
 from outrider.text.tokenizer import Tokenizer
+from outrider.train import prompts
 from outrider.train.encoding import Encoder
 from outrider.train.prompts import gather
 from outrider.train.rows import Row, Rows
@@ -39,9 +40,9 @@ def test_without_a_template_a_prompt_is_the_text():
 @pytest.mark.parametrize(("thinking", "end"), [(None, "\n"), (True, "\n"), (False, "<none>")])
 def test_thinking_is_passed_to_a_template_that_knows_it(thinking, end):
     encoder = Encoder(tokenizer_of(THINKING), thinking=thinking)
-    assert encoder.tokenizer.decode(encoder.encode(({"role": "user", "content": "a"},)), skip_special=False).endswith(
-        end
-    )
+    assert encoder.tokenizer.decode(
+        encoder.encode([({"role": "user", "content": "a"},)])[0], skip_special=False
+    ).endswith(end)
 
 
 @pytest.mark.parametrize(("thinking", "option"), [(True, "--thinking"), (False, "--no-thinking")])
@@ -73,6 +74,23 @@ def test_a_conversation_that_the_template_refuses_is_a_broken_row():
     assert (len(found), found.counts.broken) == (1, 1)
     assert lines == [f"file: 1 of 2 rows passed over; the first: {lines[0].partition('first: ')[2]}"]
     assert "not that" in lines[0]
+
+
+def test_a_text_that_is_no_unicode_is_a_broken_row():
+    lines = []
+    found = gathered(rows_of("a\ud800", "b"), report=lines.append)
+    assert (len(found), found.counts.broken) == (1, 1)
+    assert "lone surrogate" in lines[0]
+
+
+def test_many_texts_are_encoded_as_each_alone(monkeypatch):
+    texts = ["the end", "", "a <turn> b", "x" * 500]
+    tokenizer = tokenizer_of()
+    assert tokenizer.encode_many(texts, add_special=True) == [tokenizer.encode(t, add_special=True) for t in texts]
+    with pytest.raises(UsageError, match="lone surrogate"):
+        tokenizer.encode_many(["a", "\ud800"], add_special=False)
+    monkeypatch.setattr(prompts, "TOGETHER", 2)
+    assert len(gathered(rows_of(*"abcdefg"))) == 7
 
 
 def test_a_broken_template_ends_the_run():

@@ -27,7 +27,7 @@ def items_of(tokenizer, *texts, temperature=0.0):
     encoder = Encoder(tokenizer)
     for index, text in enumerate(texts):
         messages = ({"role": "user", "content": text},)
-        yield Item(index, Prompt(messages, 0, encoder.encode(messages)), temperature, (1 << 40) + index)
+        yield Item(index, Prompt(messages, 0, encoder.encode([messages])[0]), temperature, (1 << 40) + index)
 
 
 def ask(tokenizer, stub, *texts, temperature=0.0, server=None, **options):

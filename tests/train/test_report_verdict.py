@@ -76,6 +76,24 @@ def test_a_run_far_along_its_curve_has_converged(verdict):
     assert found.headline.startswith("Converged: another 80 M tokens should add 0.0")
 
 
+def test_converged_at_almost_nothing_is_told_as_such(verdict):
+    slots = slots_of(0.1)
+    found = verdict(
+        changed("evaluation", lambda _: {"marginal_accuracy": slots, "position_rates": rates_of(slots)}, long=100)
+    )
+    assert found.status == "over-fitted"  # training is right far more often, in these lines
+    level = {"slot_accuracy": slots}
+    lines = [
+        line | (level if line.get("kind") == "step" else {})
+        for line in changed(
+            "evaluation", lambda _: {"marginal_accuracy": slots, "position_rates": rates_of(slots)}, long=100
+        )
+    ]
+    found = verdict(lines)
+    assert found.status == "converged"
+    assert any("hardly more than no drafts" in note for note in found.notes)
+
+
 def test_a_falling_acceptance_length_on_held_out_prompts_is_over_fitting(verdict):
     def change(share):
         fading = max(0.0, share - 20) / 40
@@ -85,6 +103,33 @@ def test_a_falling_acceptance_length_on_held_out_prompts_is_over_fitting(verdict
     assert found.status == "over-fitted"
     assert "Acceptance length fell from" in found.headline
     assert "More kinds of prompts" in found.headline
+
+
+def test_a_lucky_evaluation_is_not_over_fitting(verdict):
+    lines = run_lines(long=100)
+    lucky = next(line for line in lines if line.get("kind") == "evaluation" and line["step"] == 2000)
+    lucky["tau"] += 0.2
+    assert states(verdict(lines))["over-fitted"] == "clear"
+
+
+def probed(lines, taught, served, **others):
+    """The run with experiments on held-out text in its evaluations."""
+    losses = {"as_trained": taught, "served": served} | others
+    probes = {name: {"loss": loss, "accuracy": []} for name, loss in losses.items()}
+    return [line | ({"probes": probes} if line.get("kind") == "evaluation" else {}) for line in lines]
+
+
+def test_lessons_that_differ_without_a_cause_are_broken(verdict):
+    found = verdict(probed(run_lines(), 2.0, 2.5, labels_shifted=2.6))
+    assert found.status == "broken"
+    assert "no probe says why" in found.headline
+
+
+def test_short_rounds_of_a_lesson_that_is_served_as_taught_are_suspected(verdict):
+    lines = changed("evaluation", lambda _: {"position_rates": [0.2, *[0.1] * (SLOTS - 1)]})
+    found = verdict(probed(lines, 2.0, 2.0, labels_shifted=2.6))
+    assert states(found)["parted"] == "suspected"
+    assert found.status != "broken"
 
 
 def test_a_rising_held_out_loss_is_over_fitting(verdict):

@@ -72,9 +72,7 @@ def task_of(
         target=made.target,
         tables=Tables(made.tensors["model.embed_tokens.weight"], made.tensors["lm_head.weight"]),
         stop_ids=frozenset(),
-        split=split(
-            samples or made.samples, share=settings.held_out, row_length=settings.row_length, where="the data"
-        ),
+        split=split(samples or made.samples, share=settings.held_out, row_length=settings.row_length, where="the data"),
         config=config,
         options=settings,
         start=fresh_weights(config, settings.seed),

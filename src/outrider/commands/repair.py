@@ -102,9 +102,9 @@ def _record(request: Request, runner: "Runner") -> "Recording":
 
 
 def _result(request: Request, recording: "Recording", found: "Repaired") -> "Repair":
+    from outrider.models.dflash.formats.writing import zlab_config
     from outrider.provenance import provenance
     from outrider.repair.evidence import Repair
-    from outrider.repair.writing import zlab_config
 
     length = found.acceptance.intervals().length
     assert length is not None  # noqa: S101 -- a recording without anchors is refused

@@ -73,8 +73,8 @@ class Chains:
     def take(self, count: int) -> list[Chain]:
         """Return the chains, drawn tokens for the first ``count`` slots alone."""
         if self._drawn is not None:
-            tokens_BK, laws_BKV = self._drawn.draw(count)
-            for row, tokens, laws_KV in zip(self._drawing, tokens_BK.tolist(), laws_BKV, strict=True):
+            tokens_BK, laws = self._drawn.draw(count)
+            for row, tokens, laws_KV in zip(self._drawing, tokens_BK.tolist(), laws, strict=True):
                 self._chains[row].tokens, self._chains[row].laws_KV = tokens, laws_KV
         return self._chains
 
@@ -122,36 +122,35 @@ class _Rows:
             chances_BK = confidence(self.hidden_BKH, torch.cat((self.anchors_B1, tokens_BK[:, :-1]), 1))
         return tokens_BK, chances_BK
 
-    def draw(self, count: int) -> tuple[Tensor, Tensor]:
-        """Tokens of the first ``count`` slots, [B, K], and the laws they were drawn from, [B, K, V]."""
+    def draw(self, count: int) -> tuple[Tensor, list[Tensor]]:
+        """Tokens of the first ``count`` slots, [B, K], and for each row the laws they were drawn from, [K, V]."""
         uniforms = np.stack([slot.rules.uniforms.at(DRAFT, slot.position, count) for slot in self.slots])
         uniforms_BK = torch.from_numpy(uniforms).to(self.network.device)
-        correction = self.network.correction
-        if correction is not None:
-            return self._draw_by_path(correction, uniforms_BK)
+        if self.network.correction is not None:
+            return self._draw_by_path(self.network.correction, uniforms_BK)
         rows = zip(self.slots, self.logits_BKV[:, :count], strict=True)
-        laws_BKC = torch.stack([slot.rules.probabilities(logits_KC) for slot, logits_KC in rows])
-        own_BK = draw(laws_BKC.flatten(0, 1), uniforms_BK.flatten()).view_as(uniforms_BK)
+        laws = [slot.rules.probabilities(logits_KC) for slot, logits_KC in rows]
+        own_BK = torch.stack([draw(*row) for row in zip(laws, uniforms_BK, strict=True)])
         words_C = self.network.words
-        return self._target_ids(own_BK), self._laws(laws_BKC, None if words_C is None else words_C.expand_as(laws_BKC))
+        if words_C is not None:
+            laws = [self._of_target(law_KC, words_C.expand_as(law_KC)) for law_KC in laws]
+        return self._target_ids(own_BK), laws
 
-    def _draw_by_path(self, correction: Correction, uniforms_BK: Tensor) -> tuple[Tensor, Tensor]:
+    def _draw_by_path(self, correction: Correction, uniforms_BK: Tensor) -> tuple[Tensor, list[Tensor]]:
         laws: list[Tensor] = []
-        offered: list[Tensor] = []
 
         def choose(index: int, scores_BC: Tensor, words_BC: Tensor | None) -> Tensor:
-            rows = zip(self.slots, scores_BC.split(1), strict=True)
-            laws.append(torch.cat([slot.rules.probabilities(scores_1C) for slot, scores_1C in rows]))
-            if words_BC is not None:
-                offered.append(words_BC)
-            return draw(laws[-1], uniforms_BK[:, index])
+            rows = enumerate(self.slots)
+            law_BC = torch.cat([slot.rules.probabilities(scores_BC[row : row + 1]) for row, slot in rows])
+            laws.append(law_BC if words_BC is None else self._of_target(law_BC, words_BC))
+            return draw(law_BC, uniforms_BK[:, index])
 
         tokens_BK = self._walk(correction, uniforms_BK.shape[1], choose)
-        return tokens_BK, self._laws(torch.stack(laws, 1), torch.stack(offered, 1) if offered else None)
+        return tokens_BK, list(torch.stack(laws, 1))
 
     def _walk(self, correction: Correction, count: int, choose: Choose) -> Tensor:
         """Go through the slots from left to right, each scored after the token chosen before it, and return these."""
-        logits_BKC, own_BKC = self.logits_BKV, None
+        logits_BKC, own_BKC = self.logits_BKV[:, :count], None
         if correction.candidates is not None:
             logits_BKC, own_BKC = best_words(logits_BKC, correction.candidates)
         words_BKC = self._target_words(own_BKC)
@@ -172,11 +171,8 @@ class _Rows:
         if own_BKC is not None:
             return self._target_ids(own_BKC)
         words_C = self.network.words
-        return None if words_C is None else words_C.expand(*self.logits_BKV.shape)
+        return None if words_C is None else words_C.expand_as(self.logits_BKV)
 
-    def _laws(self, laws_BKC: Tensor, words_BKC: Tensor | None) -> Tensor:
-        """Laws over the target's words; None as above."""
-        if words_BKC is None:
-            return laws_BKC
-        shape = (*laws_BKC.shape[:-1], self.network.target_vocab)
-        return laws_BKC.new_zeros(shape).scatter_(-1, words_BKC, laws_BKC)
+    def _of_target(self, law_NC: Tensor, words_NC: Tensor) -> Tensor:
+        """Spread laws over all words of the target."""
+        return law_NC.new_zeros(len(law_NC), self.network.target_vocab).scatter_(1, words_NC, law_NC)

@@ -35,8 +35,7 @@ class DFlashDrafter(BlockDrafter[Chain]):
         return options.tokens is None
 
     def _propose(self, slots: list[Slot | None], draft: Draft, costs: Costs) -> list[Proposal]:
-        running = [slot for slot in slots if slot is not None]
-        depth = min(self._depth, max(slot.max_depth for slot in running))
+        depth = min(self._depth, max(slot.max_depth for slot in slots if slot))
         chains = Chains(self._network, draft, slots, depth=depth, sampled=self._options.sampled)
         reaches = [
             [] if slot is None else self._reach(chances[: slot.max_depth])
@@ -44,11 +43,11 @@ class DFlashDrafter(BlockDrafter[Chain]):
         ]
         count = depth
         if self._adaptive:
-            # One count for all rows, for each is padded to the widest. It depends on no draw, as no chance of a drawn
-            # token does, and the other rows draw nothing: so it is lossless, as a count a row would be.
-            rows = [reach for reach, slot in zip(reaches, slots, strict=True) if slot is not None]
-            count = how_many_pay(mean_reach(rows), costs, len(slots), least=1)
-        made = chains.take(min(count + 1, depth))  # the guess after the last one proposed meets the bonus token: learn
+            # One count for all rows, since all are padded to the widest. Lossless: chances of drawn tokens depend on no
+            # draw and the other rows draw nothing, so the count depends on no draw of this round.
+            running = [reach for reach, slot in zip(reaches, slots, strict=True) if slot is not None]
+            count = how_many_pay(mean_reach(running), costs, len(slots), least=1)
+        made = chains.take(min(count + 1, depth))  # one guess more, for the bonus token shows whether it is right
         self._made = {slot.slot: chain for slot, chain in zip(slots, made, strict=True) if slot and slot.max_depth}
         return [_proposal(chain, reach[:count]) for chain, reach in zip(made, reaches, strict=True)]
 

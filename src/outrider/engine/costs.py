@@ -7,6 +7,7 @@ so much. Rounds with and without drafts are kept apart: in the former there may 
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 # Widths that drafters compare (drafters/budget.py). All that are run are learnt; others are interpolated.
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
@@ -22,6 +23,7 @@ _MOST_KEPT = 64  # widths; of those beyond, the ones not seen for longest are fo
 Curve = Callable[[int], float]
 
 
+@lru_cache(maxsize=4096)
 def _prior(nodes: int) -> float:
     """Between the widths of the table interpolated, beyond them extrapolated."""
     index = max(1, min(bisect_left(WIDTHS, nodes), len(WIDTHS) - 1))
@@ -45,6 +47,7 @@ class _Passes:
         self._seen: dict[int, _Seen] = {}  # those seen last come last
         self._nodes: list[int] = []
         self._seconds: list[float] = []
+        self._scales: list[float] = []  # of the usual cost there
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -55,7 +58,7 @@ class _Passes:
 
     def unit(self) -> float | None:
         """Seconds of a pass that costs 1 by the prior, as the best known width has it."""
-        nodes, seen = max(self._seen.items(), key=lambda item: item[1].weight, default=(1, _Seen()))
+        nodes, seen = max(self._seen.items(), key=_by_weight, default=(1, _Seen()))
         return seen.mean / _prior(nodes) if seen.weight else None
 
     def learn(self, nodes: int, seconds: float, expected: float | None) -> None:
@@ -89,29 +92,37 @@ class _Passes:
         Each width is pulled to what the curve says so far, and is never dearer than a wider one: where two disagree,
         the one that is known better is believed.
         """
-        self._nodes, self._seconds = [], []
-        for nodes, seen in sorted(self._seen.items(), key=lambda item: -item[1].weight):
+        self._nodes, self._seconds, self._scales = [], [], []
+        for nodes, seen in sorted(self._seen.items(), key=_by_weight, reverse=True):
             if not seen.weight:
-                return
-            cost = _PRIOR_WEIGHT * self.at(nodes, usual) + seen.weight * seen.mean
-            cost /= _PRIOR_WEIGHT + seen.weight
-            index = bisect_left(self._nodes, nodes)
+                break
+            here, index = usual(nodes), bisect_left(self._nodes, nodes)
+            so_far = self._so_far(index, here)
+            cost = (_PRIOR_WEIGHT * so_far + seen.weight * seen.mean) / (_PRIOR_WEIGHT + seen.weight)
             if index:
                 cost = max(cost, self._seconds[index - 1])
             if index < len(self._nodes):
                 cost = min(cost, self._seconds[index])
             self._nodes.insert(index, nodes)
             self._seconds.insert(index, cost)
+            self._scales.insert(index, cost / here)
 
     def at(self, nodes: int, usual: Curve) -> float:
-        """Cost of any width: measured, or the usual one scaled to the narrower neighbour, up to the wider one's."""
+        """Cost of any width, measured or not."""
         index = bisect_left(self._nodes, nodes)
         if index < len(self._nodes) and self._nodes[index] == nodes:
             return self._seconds[index]
-        cost = usual(nodes)
+        return self._so_far(index, usual(nodes))
+
+    def _so_far(self, index: int, usual: float) -> float:
+        """What the curve says before its point ``index``: the usual cost, scaled as at the last, no more than there."""
         if index:
-            cost *= self._seconds[index - 1] / usual(self._nodes[index - 1])
-        return min(cost, self._seconds[index]) if index < len(self._nodes) else cost
+            usual = max(usual * self._scales[index - 1], self._seconds[index - 1])
+        return min(usual, self._seconds[index]) if index < len(self._nodes) else usual
+
+
+def _by_weight(item: tuple[int, _Seen]) -> float:
+    return item[1].weight
 
 
 class Costs:
@@ -140,7 +151,7 @@ class Costs:
         passes, at = (self._drafted, self._drafted_at) if drafted else (self._plain, self._plain_at)
         expected = None if self._unit is None else at(nodes)
         self._drafted.fade()
-        if drafted:  # plain rounds are no trial of others: each is asked for by knows()
+        if drafted:  # till knows() asks for a plain one, in case the last was disturbed or long ago
             self._plain.fade_one(rows)
         passes.learn(nodes, seconds, expected)
         self._settle()

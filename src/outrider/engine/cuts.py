@@ -23,13 +23,14 @@ def law(edited_NV: Tensor, params: SamplingParams) -> Tensor:
     """
     law_NV = edited_NV.to(torch.float64, copy=True).div_(params.temperature)
     law_NV.sub_(law_NV.amax(-1, keepdim=True)).exp_()
+    # Factors of 0 and 1: filling what a mask names takes two to three times as long on a CPU.
     if 0 < params.top_k < edited_NV.shape[-1]:
-        law_NV.masked_fill_(edited_NV < _kth_best(edited_NV, params.top_k), 0)
+        law_NV.mul_(edited_NV >= _kth_best(edited_NV, params.top_k))
     if params.top_p < 1:
-        law_NV.masked_fill_(_outside(edited_NV, law_NV.sum(-1, keepdim=True), params), 0)
+        law_NV.mul_(_nucleus(edited_NV, law_NV.sum(-1, keepdim=True), params))
     law_NV.div_(law_NV.sum(-1, keepdim=True))
     if params.min_p > 0:
-        law_NV.masked_fill_(law_NV < params.min_p * law_NV.amax(-1, keepdim=True), 0)
+        law_NV.mul_(law_NV >= params.min_p * law_NV.amax(-1, keepdim=True))
         law_NV.div_(law_NV.sum(-1, keepdim=True))
     return law_NV
 
@@ -41,15 +42,15 @@ def _kth_best(logits_NV: Tensor, k: int) -> Tensor:
     return torch.from_numpy(np.partition(logits_NV.numpy(), place, axis=-1)[:, place, None])
 
 
-def _outside(logits_NV: Tensor, total_N1: Tensor, params: SamplingParams) -> Tensor:
-    """Which words top-p drops: the best stay until those before them hold enough, of equally good ones the first."""
+def _nucleus(logits_NV: Tensor, total_N1: Tensor, params: SamplingParams) -> Tensor:
+    """Which words top-p keeps: the best, until those before them hold enough; of equally good ones the first."""
     worst_N1, count_N1, tied_N1 = _find_worst(logits_NV, total_N1, params)
-    dropped_NV = logits_NV < worst_N1
+    kept_NV = logits_NV >= worst_N1
     if logits_NV.device.type == "cpu" and not bool(tied_N1.any()):
-        return dropped_NV
+        return kept_NV
     ties_NV = logits_NV == worst_N1
-    kept_N1 = count_N1 - (logits_NV > worst_N1).sum(-1, keepdim=True)
-    return dropped_NV | (ties_NV & (ties_NV.cumsum(-1) > kept_N1))
+    room_N1 = count_N1 - (logits_NV > worst_N1).sum(-1, keepdim=True)
+    return kept_NV & ~(ties_NV & (ties_NV.cumsum(-1) > room_N1))
 
 
 def _find_worst(logits_NV: Tensor, total_N1: Tensor, params: SamplingParams) -> tuple[Tensor, Tensor, Tensor]:

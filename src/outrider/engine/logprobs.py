@@ -1,7 +1,10 @@
 """Log-probabilities of the tokens of a walk, from the target's raw logits."""
 
+import torch
+
 from outrider.engine.events import Logprob
 from outrider.engine.step import Outcome
+from outrider.engine.words import best_words
 
 
 def path_logprobs(outcome: Outcome, row: int, tokens: tuple[int, ...], top: int) -> list[Logprob]:
@@ -16,9 +19,10 @@ def path_logprobs(outcome: Outcome, row: int, tokens: tuple[int, ...], top: int)
     assert outcome.logits_BNV is not None  # noqa: S101 -- our own invariant: rounds have logits
     nodes = outcome.walk.path_BN[row, : len(tokens)]
     laws_PV = outcome.logits_BNV[row, nodes].log_softmax(-1)
-    values, ids = laws_PV.topk(min(top, laws_PV.shape[-1]), dim=-1)
-    entries = []
-    for index, token in enumerate(tokens):
-        pairs = zip(ids[index].tolist(), values[index].tolist(), strict=True)
-        entries.append(Logprob(float(laws_PV[index, token]), tuple(pairs)))
-    return entries
+    values_PK, words_PK = best_words(laws_PV, top)
+    told_P1 = torch.tensor(tokens, device=laws_PV.device)[:, None]
+    own = laws_PV.gather(1, told_P1)[:, 0].tolist()
+    return [
+        Logprob(chosen, tuple(zip(words, values, strict=True)))
+        for chosen, words, values in zip(own, words_PK.tolist(), values_PK.tolist(), strict=True)
+    ]

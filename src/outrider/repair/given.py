@@ -12,8 +12,9 @@ from outrider.models.dflash.config import DFlashConfig
 from outrider.models.dflash.formats.problems import Problem
 from outrider.models.dflash.formats.shape import MaskToken
 from outrider.models.dflash.formats.speculators import INNER, TAPS, is_speculators, read_speculators, speculators_keys
+from outrider.models.dflash.formats.writing import zlab_config
 from outrider.models.dflash.formats.zlab import NESTED, read_zlab, zlab_keys
-from outrider.repair.writing import SIZES, zlab_config
+from outrider.repair.sizes import SIZES
 
 Raw = dict[str, Any]
 ROPE_KEYS = frozenset(("rope_theta", "rope_scaling", "rope_parameters"))

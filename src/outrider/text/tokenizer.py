@@ -83,6 +83,14 @@ class Tokenizer:
         except (TypeError, UnicodeEncodeError):
             raise UsageError(_unencodable(text)) from None
 
+    def encode_many(self, texts: Sequence[str], *, add_special: bool) -> list[list[int]]:
+        """Return the ids of each text, worked out on all cores; see ``encode``."""
+        try:
+            encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=add_special)
+        except (TypeError, UnicodeEncodeError):
+            return [self.encode(text, add_special=add_special) for text in texts]  # names the one that is wrong
+        return [encoding.ids for encoding in encodings]
+
     def decode(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """Return the text of ``ids``; bytes that are no UTF-8 become replacement characters."""
         return self._backend.decode(ids, skip_special_tokens=skip_special)

@@ -13,6 +13,7 @@ from outrider.train.report.result import Measured, RunReport
 
 NAME = "README.md"
 TAGS = ("speculative-decoding", "dflash", "draft-model", "outrider")
+FORMATS = {"zlab": "z-lab folder", "speculators": "folder of the speculators library", "gguf": "GGUF"}
 UNKNOWN = "unknown"  # the hub's word for a licence that nobody stated
 ROWS = 12  # of the curve
 RATES = 7
@@ -80,7 +81,7 @@ def _about(card: Card) -> str:
         f"A block-diffusion drafter: it guesses {config.max_tokens} tokens at once, {card.base_model} checks them in "
         "one pass, and the text stays exactly the target's. It shares the target's embeddings and head.\n\n"
         "| | |\n|---|---|\n"
-        f"| format | {card.format}, {card.dtype} |\n"
+        f"| format | {FORMATS.get(card.format, card.format)}, {card.dtype} |\n"
         f"| layers | {config.num_layers}, {seen} |\n"
         f"| hidden, MLP, heads | {config.hidden_size}, {config.intermediate_size}, {config.num_heads} of "
         f"{config.head_dim} ({config.num_kv_heads} for keys and values) |\n"

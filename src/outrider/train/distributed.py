@@ -40,7 +40,7 @@ class Group:
             return network
         from torch.nn.parallel import DistributedDataParallel
 
-        return DistributedDataParallel(network, broadcast_buffers=False, gradient_as_bucket_view=True)
+        return DistributedDataParallel(network, gradient_as_bucket_view=True)
 
     def gathering(self, model: nn.Module, *, last: bool) -> Any:
         """Return a context in which gradients are exchanged after the last of several backward passes alone."""

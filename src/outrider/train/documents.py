@@ -2,10 +2,9 @@
 
 Held out are prompts, with all that was ever written after them, so that nothing measured was learnt by heart. A prompt
 is held out by its own hash: in whatever data it turns up again, it stays held out.
-Shape letters: M samples, D documents (samples that are read), P prompts.
+Shape letters: M samples, D documents (samples that are read), P prompts, T tokens.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -135,12 +134,13 @@ def split(samples: Samples, *, share: float, row_length: int, where: str) -> Spl
 
 def _held_out(documents: Documents, share: float) -> NDArray[np.bool_]:
     """Say which documents have a prompt whose hash is among the lowest."""
-    hashes_D = np.array([_hash(documents.prompt(index)) for index in range(len(documents))], dtype=np.uint64)
+    prompts = (documents.tokens(index)[: documents.first_D[index]] for index in range(len(documents)))
+    hashes_D = np.fromiter(map(_hash, prompts), np.uint64, len(documents))
     prompts_P = np.unique(hashes_D)  # ascending
     below = int((prompts_P < np.uint64(min(share, 1.0) * (2**64 - 1))).sum())
     fewest = min(FEWEST_PROMPTS, len(prompts_P) // 2)
     return np.isin(hashes_D, prompts_P[: max(below, fewest)])
 
 
-def _hash(prompt: Sequence[int]) -> int:
-    return int.from_bytes(blake2b(np.array(prompt, "<i4").tobytes(), digest_size=8).digest(), "little")
+def _hash(prompt_T: NDArray[np.int32]) -> int:
+    return int.from_bytes(blake2b(prompt_T.astype("<i4").tobytes(), digest_size=8).digest(), "little")

@@ -3,8 +3,10 @@
 It also knows the words around an empty user turn, from which a model writes prompts of its own.
 """
 
+from collections.abc import Sequence
+
 from outrider.errors import UsageError
-from outrider.text.chat import render_chat
+from outrider.text.chat import RejectedChatError, render_chat
 from outrider.text.tokenizer import Tokenizer
 from outrider.train.rows import Messages
 
@@ -36,11 +38,26 @@ class Encoder:
         """Whether prompts go through a template."""
         return self.tokenizer.chat_template is not None
 
-    def encode(self, messages: Messages) -> tuple[int, ...]:
-        """Return the ids of a prompt, up to where the answer begins."""
-        if not self.is_chat:
-            return tuple(self.tokenizer.encode(messages[-1]["content"], add_special=True))
-        return tuple(self.tokenizer.encode(self._render(messages, answer=True), add_special=False))
+    def encode(self, conversations: Sequence[Messages]) -> list[tuple[int, ...] | UsageError]:
+        """Return the ids of each prompt, up to where the answer begins; or why one has none.
+
+        Raises:
+            CheckpointError: the template is broken.
+        """
+        texts = [self._text(messages) for messages in conversations]
+        good = [text for text in texts if isinstance(text, str)]
+        encoded = iter(self.tokenizer.encode_many(good, add_special=not self.is_chat))
+        return [tuple(next(encoded)) if isinstance(text, str) else text for text in texts]
+
+    def _text(self, messages: Messages) -> str | UsageError:
+        try:
+            text = self._render(messages, answer=True) if self.is_chat else messages[-1]["content"]
+            text.encode()
+        except UnicodeEncodeError as error:
+            return UsageError(f"not valid Unicode: a lone surrogate at character {error.start}.")
+        except RejectedChatError as error:
+            return error
+        return text
 
     def empty_turn(self) -> tuple[tuple[int, ...], frozenset[int]]:
         """Return the ids that open a user turn, and the tokens that end one.

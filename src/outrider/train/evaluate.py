@@ -3,23 +3,22 @@
 All of it on documents and prompts that training never sees, with the mean of the weights over steps.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from outrider.models.dflash.config import DFlashConfig
+from outrider.errors import UsageError
 from outrider.train.batches import Batch, DrawAnchors, Reader
-from outrider.train.documents import Documents
 from outrider.train.features import Read
 from outrider.train.lesson import Lesson
 from outrider.train.losses import Costs, Sums
-from outrider.train.options import TrainOptions
 from outrider.train.parting import parting
 from outrider.train.probes import probes
 from outrider.train.serving import Table, serve
+from outrider.train.task import Task
 from outrider.train.teacher import Teacher
 
 BATCHES = 4  # of held-out documents, at most
@@ -55,38 +54,28 @@ class Evaluator:
 
     Args:
         teacher: runs lessons.
-        documents: held out.
-        options: of the run.
-        config: what is served.
-        taught: the lesson of the run.
-        table: where it is served.
-        suspects: tokens that are taken for the mask token by mistake.
+        task: the run.
+
+    Raises:
+        UsageError: no held-out prompt fits the target's context.
     """
 
-    def __init__(
-        self,
-        teacher: Teacher,
-        documents: Documents,
-        options: TrainOptions,
-        *,
-        config: DFlashConfig,
-        taught: Lesson,
-        table: Table,
-        suspects: Collection[int],
-    ) -> None:
-        self._teacher, self._config, self._taught, self._table = teacher, config, taught, table
-        self._documents, self._options = documents, options
-        self._lessons = probes(config, taught, suspects)
+    def __init__(self, teacher: Teacher, task: Task) -> None:
+        self._teacher, self._task = teacher, task
+        self._table = _table(task)
+        suspects = {0, task.config.vocab_size - 1, *task.stop_ids}  # what is taken for the mask token by mistake
+        self._lessons = probes(task.config, task.lesson, suspects)
         self._batches: dict[DrawAnchors, list[tuple[Batch, Read]]] = {}
 
-    def measure(self, tensors: Mapping[str, Tensor], mask_embedding: Tensor | None) -> Evaluation:
+    def measure(self, tensors: Mapping[str, Tensor]) -> Evaluation:
         """Measure; the network must hold ``tensors`` already."""
-        held_out = self._score(self._taught, self._teacher.costs, BATCHES)
+        task = self._task
+        held_out = self._score(task.lesson, self._teacher.costs, BATCHES)
         # The decayed cross-entropy, whatever the run's own loss is: its weights do not move with the guesses.
         plain = Costs(self._teacher.costs.gamma)
         found = {name: _probe(self._score(lesson, plain, 1)) for name, lesson in self._lessons.items()}
         self._batches.clear()
-        acceptance = serve(self._table, self._config, tensors, mask_embedding)
+        acceptance = serve(self._table, task.config, tensors, task.tables.mask_embedding_H)
         length = acceptance.intervals().length
         assert length is not None  # noqa: S101 -- every prompt has at least one round
         rates = list(acceptance.position_rates)
@@ -113,19 +102,33 @@ class Evaluator:
 
     def _read(self, draw: DrawAnchors) -> list[tuple[Batch, Read]]:
         """Batches of held-out documents, always the same ones."""
-        options, rows = self._options, self._teacher.rows
+        options, rows = self._task.options, self._teacher.rows
         reader = Reader(
-            self._documents,
+            self._task.split.held_out,
             rows=rows,
             row_length=options.row_length,
             anchors=options.anchors,
-            block_size=self._config.block_size,
+            block_size=self._task.config.block_size,
             seed=0,
             draw=draw,
         )
         steps = min(BATCHES, reader.steps(0))
         batches = [reader.read(0, step, slice(0, rows)).to(self._teacher.device) for step in range(steps)]
         return [(batch, self._teacher.read(batch)) for batch in batches]
+
+
+def _table(task: Task) -> Table:
+    """Choose prompts: the first held-out ones that fit."""
+    held_out, options = task.split.held_out, task.options
+    longest = task.target.shape.max_positions - options.evaluate_tokens
+    prompts = dict.fromkeys(map(held_out.prompt, range(len(held_out))))
+    fitting = [prompt for prompt in prompts if 0 < len(prompt) <= longest]
+    if not fitting:
+        raise UsageError(
+            f"No held-out prompt and {options.evaluate_tokens} new tokens fit the target's context of "
+            f"{task.target.shape.max_positions}; take fewer (evaluate_tokens)."
+        )
+    return Table(task.target, fitting[: options.evaluate_prompts], task.stop_ids, options.evaluate_tokens)
 
 
 def _probe(sums: Sums) -> dict[str, Any]:

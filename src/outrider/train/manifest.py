@@ -4,8 +4,8 @@ It is rewritten as a whole after each shard, so a reader never sees half of it.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Literal
 
 from pydantic import Field, NonNegativeInt, ValidationError
@@ -150,18 +150,17 @@ def store(path: Path, data: bytes) -> None:
     Raises:
         UsageError: the disk is full or the folder cannot be written; nothing is left behind.
     """
-    temporary: Path | None = None
+    temporary = path.with_name(f".{path.name}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = Path(file.name)
+        with temporary.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise UsageError(_unwritten(path, len(data), error)) from error
 
 

@@ -234,7 +234,7 @@ class DraftNetwork(nn.Module):
         hidden_BQH.requires_grad_(torch.is_grad_enabled())
         for layer, visible in zip(self.layers, shown.visible, strict=True):
             hidden_BQH = layer(hidden_BQH, context_BTH, turned, visible)
-        slots_PNH = hidden_BQH.view(-1, config.block_size, config.hidden_size)[shown.blocks_P]
+        slots_PNH = hidden_BQH.view(-1, config.block_size, config.hidden_size).index_select(0, shown.blocks_P)
         normed: Tensor = self.norm(slots_PNH[:, config.block_size - config.max_tokens :])
         return normed
 

@@ -19,6 +19,7 @@ CAUSES = {
 APART = 0.03  # of the loss as taught: equal lessons give equal losses to the last bit, so little is enough
 NEAR = 0.5  # of that gap a probe closes to be named
 FEW = 0.05  # accuracy of the first slot below which there is nothing to compare yet
+ENOUGH = 0.3  # accuracy of the first slot from which acceptance is expected of an engine
 SERVED_LESS = (
     0.5  # of the accuracy of slot 1 on held-out text; a working engine reaches more, though rounds begin at hard places
 )
@@ -53,7 +54,7 @@ def parting(
     if served - taught > APART * taught:
         return (_named(probes, taught, served),)
     first = position_rates[0] if position_rates else 0.0
-    if first < SERVED_LESS * marginal_accuracy[0]:
+    if marginal_accuracy[0] >= ENOUGH and first < SERVED_LESS * marginal_accuracy[0]:
         return (
             Finding(
                 "parted",

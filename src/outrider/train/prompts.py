@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from outrider.errors import UsageError
-from outrider.text.chat import RejectedChatError
 from outrider.train.encoding import Encoder
 from outrider.train.manifest import PromptCounts
-from outrider.train.rows import Messages, Rows
+from outrider.train.rows import Messages, Row, Rows
 
+TOGETHER = 4096  # rows encoded in one go
 MOST_SOURCES = 255  # a shard keeps a byte of it
 
 
@@ -89,20 +89,23 @@ class _Gathering:
 
     def add(self, rows: Rows) -> None:
         self._rows += rows.broken + len(rows.rows)
-        for row in rows.rows:
-            try:
-                tokens = self._encoder.encode(row.messages)
-            except RejectedChatError as error:  # of this conversation; a broken template ends the run
-                rows.refuse(str(error))
-                continue
-            if len(tokens) > self._longest:
-                self._long += 1
-            elif tokens in self._seen:
-                self._duplicates += 1
-            else:
-                self._seen.add(tokens)
-                self._keep(row.messages, row.source, tokens)
+        for start in range(0, len(rows.rows), TOGETHER):
+            some = rows.rows[start : start + TOGETHER]
+            encoded = self._encoder.encode([row.messages for row in some])
+            for row, tokens in zip(some, encoded, strict=True):
+                self._take(rows, row, tokens)
         self._broken += rows.broken
+
+    def _take(self, rows: Rows, row: Row, tokens: tuple[int, ...] | UsageError) -> None:
+        if isinstance(tokens, UsageError):
+            rows.refuse(str(tokens))
+        elif len(tokens) > self._longest:
+            self._long += 1
+        elif tokens in self._seen:
+            self._duplicates += 1
+        else:
+            self._seen.add(tokens)
+            self._keep(row.messages, row.source, tokens)
 
     def _keep(self, messages: Messages, name: str, tokens: tuple[int, ...]) -> None:
         source = self._names.setdefault(name, len(self._names))

@@ -102,4 +102,4 @@ def default_taps(depth: int, count: int) -> tuple[int, ...]:
     """Return blocks evenly spread from the second to the third last, as published drafters have them."""
     first, last = min(1, depth - 2), max(depth - 3, 0)
     spread = max(last - first, 0)
-    return tuple(sorted({first + round(spread * index / max(count - 1, 1)) for index in range(count)}))
+    return tuple(sorted({round(first + spread * index / max(count - 1, 1)) for index in range(count)}))

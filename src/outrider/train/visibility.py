@@ -29,8 +29,9 @@ def rule(blocks: Blocks, mask: LayerMask) -> Rule:
     positions_BS, documents_BS = blocks.positions_BS.int(), blocks.documents_BS.int()
     ends_BQ, size = blocks.ends_BQ.int(), blocks.ids_BAN.shape[2]
     context = positions_BS.shape[1] - ends_BQ.shape[1]
-    window = torch.tensor(FAR if mask.window is None else mask.window, device=ends_BQ.device, dtype=torch.int32)
-    causal = torch.tensor(mask.causal, device=ends_BQ.device)
+    # Filled on the device: a number that is copied there would make the host wait.
+    window = torch.full((), FAR if mask.window is None else mask.window, device=ends_BQ.device, dtype=torch.int32)
+    causal = torch.full((), mask.causal, device=ends_BQ.device)
 
     def sees(row: Tensor, _head: Tensor, slot: Tensor, key: Tensor) -> Tensor:
         own = context + slot

@@ -11,7 +11,7 @@ from typing import Literal
 
 Place = Literal["train", "held-out", "engine", "any"]
 What = Literal[
-    "step", "tokens", "epoch", "loss", "accuracy", "slot", "length", "tau", "low", "high", "rate", "served",
+    "step", "tokens", "epoch", "loss", "accuracy", "slot", "length", "tau", "low", "high", "rate",
     "learning rate", "grad norm", "prompts",
 ]  # fmt: skip
 TRAIN = ("train", "training")
@@ -42,7 +42,6 @@ NUMBERED: tuple[tuple[str, What], ...] = (
     (r"(?:acc|accuracy|slot_accuracy)_(\d+)", "slot"),
     (r"(?:acc_)?parallel_0_step_(\d+)(?:_train_acc)?", "slot"),
     (r"(?:u|position_rates?|acceptance_rate_pos(?:ition)?)_(\d+)", "rate"),
-    (r"(?:marginal_accuracy|served)_(\d+)", "served"),
 )
 TELLING = {  # names that one trainer alone logs
     "ModelOpt": "parallel_0_step_0",
@@ -51,7 +50,7 @@ TELLING = {  # names that one trainer alone logs
     "NeMo Automodel": "base_accept_len",
 }
 WITHOUT_BONUS = ("simulated_acc_len",)  # counts accepted tokens only
-ENGINE: tuple[What, ...] = ("tau", "low", "high", "rate", "served", "prompts")
+ENGINE: tuple[What, ...] = ("tau", "low", "high", "rate", "prompts")
 ANYWHERE: tuple[What, ...] = ("step", "tokens", "epoch", "learning rate", "grad norm")
 
 

@@ -3,12 +3,13 @@
 Lines of one step are united; logged shares in percent become shares.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from outrider.train.report.columns import Column, Place, What, understand
 from outrider.train.report.rows import STEP, Row
-from outrider.train.report.run import Evaluation, Facts, Run, Slots, Step
+from outrider.train.report.run import Evaluation, Facts, Run, Slots, Step, finite
 
 SHOWN = 6  # names passed over, in a sentence
 PERCENT = 1.5  # shares of which one is above this are in percent
@@ -66,7 +67,6 @@ def _meaning(column: Column) -> str:
         "length": "right words in a row + 1",
         "tau": "acceptance length",
         "rate": "position rates",
-        "served": "accuracy of the served network",
     }
     where = {"train": "training ", "held-out": "held-out "}.get(column.place, "")
     return f"{where}{words.get(column.what, column.what)}"
@@ -103,6 +103,8 @@ class _Numbering:
         found = {index: value for index, value in held.items() if index is not None}
         if not found or (what == "slot" and self._seen[what, place] == {0}):
             return ()
+        if not all(map(math.isfinite, found.values())):
+            return ()
         return tuple(found[index] / self._unit((what, place)) for index in sorted(found))
 
     @property
@@ -132,23 +134,22 @@ def _step(step: int, values: Values, numbering: _Numbering) -> Step | None:
 
 
 def _evaluation(step: int, values: Values, numbering: _Numbering) -> Evaluation | None:
-    prompts = _one(values, "prompts", "engine")
+    prompts = finite(_one(values, "prompts", "engine"))
     line = Evaluation(
         step=step,
         tokens=_one(values, "tokens", "any"),
-        tau=_one(values, "tau", "engine"),
-        low=_one(values, "low", "engine"),
-        high=_one(values, "high", "engine"),
+        tau=finite(_one(values, "tau", "engine")),
+        low=finite(_one(values, "low", "engine")),
+        high=finite(_one(values, "high", "engine")),
         rates=numbering.slots(values, "rate", "engine"),
-        served=numbering.slots(values, "served", "engine"),
-        loss=_one(values, "loss", "held-out"),
-        accuracy=numbering.share(values, "accuracy", "held-out"),
+        loss=finite(_one(values, "loss", "held-out")),
+        accuracy=finite(numbering.share(values, "accuracy", "held-out")),
         slots=numbering.slots(values, "slot", "held-out"),
-        length=_one(values, "length", "held-out"),
+        length=finite(_one(values, "length", "held-out")),
         prompts=None if prompts is None else int(prompts),
     )
     told: tuple[Any, ...] = (line.tau, line.loss, line.accuracy, line.length)
-    return line if line.rates or line.slots or line.served or any(value is not None for value in told) else None
+    return line if line.rates or line.slots or any(value is not None for value in told) else None
 
 
 def _one(values: Values, what: What, place: Place) -> float | None:

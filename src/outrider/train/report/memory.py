@@ -1,5 +1,7 @@
 """Does it learn the language or its prompts? Held-out against training, and where anchors were put."""
 
+from collections.abc import Sequence
+
 from outrider.train.report.checks import Check, listed
 from outrider.train.report.curve import before, stretch
 from outrider.train.report.run import Evaluation, Run, Slots, slot_means
@@ -11,6 +13,7 @@ GAP = 0.10  # accuracy of training above that on held-out texts
 ONE_PHASE = 2.5  # times its even share of the anchors: drawn anchors fall on all places of a block alike
 STARVED = 0.10  # of the documents without an anchor (speculators#1071)
 LEAST = 3  # evaluations
+SPAN = 3  # evaluations whose mean is compared
 
 
 def overfitted(run: Run) -> Check:
@@ -84,15 +87,22 @@ def _gaps(run: Run) -> Slots:
 
 
 def _tau_fell(run: Run) -> str | None:
+    """Compare means of three evaluations, where there are enough: the best of many single ones is luck."""
     lines = run.decoded
+    span = SPAN if len(lines) >= 2 * SPAN else 1
     if len(lines) < LEAST:
         return None
-    best = max(lines, key=lambda line: line.tau or 0.0)
-    last = lines[-1]
-    lost = (best.tau or 0.0) - (last.tau or 0.0)
-    if lost < max(FELL * (best.tau or 0.0), _noise(best)):
+    means = [_mean_tau(lines[end - span : end]) for end in range(span, len(lines) + 1)]
+    best = max(range(len(means)), key=means.__getitem__)
+    line = lines[best + span - 1]
+    if means[best] - means[-1] < max(FELL * means[best], _noise(line)):
         return None
-    return f"Acceptance length fell from {best.tau:.2f} at step {best.step} to {last.tau:.2f} at step {last.step}."
+    to = f"{means[-1]:.2f} at step {lines[-1].step}"
+    return f"Acceptance length fell from {means[best]:.2f} at step {line.step} to {to}."
+
+
+def _mean_tau(lines: Sequence[Evaluation]) -> float:
+    return sum(line.tau or 0.0 for line in lines) / len(lines)
 
 
 def _noise(line: Evaluation) -> float:

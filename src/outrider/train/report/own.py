@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from outrider.errors import UsageError
-from outrider.train.report.run import Evaluation, Facts, Run, Slots, Step, mean
+from outrider.train.report.run import Evaluation, Facts, Run, Slots, Step, finite, mean
 
 KIND = "outrider-train"
 FORMAT = 1
@@ -121,12 +121,11 @@ def _evaluation(line: Mapping[str, Any]) -> Evaluation:
     return Evaluation(
         step=int(_number(line.get("step")) or 0),
         tokens=_number(line.get("tokens")),
-        tau=_number(line.get("tau")),
-        low=_number(line.get("tau_low")),
-        high=_number(line.get("tau_high")),
+        tau=finite(_number(line.get("tau"))),
+        low=finite(_number(line.get("tau_low"))),
+        high=finite(_number(line.get("tau_high"))),
         rates=_slots(line.get("position_rates")),
-        served=_slots(probes.get(SERVED, {}).get("accuracy")),
-        loss=_number(line.get("held_out_loss")),
+        loss=finite(_number(line.get("held_out_loss"))),
         accuracy=mean(slots) if slots else None,
         slots=slots,
         probes=probes,
@@ -142,12 +141,13 @@ def _probes(value: Any) -> dict[str, Mapping[str, Any]]:
 
 
 def _is_probe(value: Any) -> bool:
-    return isinstance(value, dict) and _number(value.get("loss")) is not None
+    return isinstance(value, dict) and finite(_number(value.get("loss"))) is not None
 
 
 def _slots(value: Any) -> Slots:
     numbers = [_number(each) for each in value] if isinstance(value, list) else []
-    return tuple(each for each in numbers if each is not None) if None not in numbers else ()
+    found = tuple(each for each in map(finite, numbers) if each is not None)
+    return found if len(found) == len(numbers) else ()
 
 
 def _number(value: Any) -> float | None:

@@ -75,6 +75,7 @@ class RunReport(Record):
     headline: str
     notes: list[str]
     format: str
+    target: str | None
     unit: str = Field(description="Of seen: tokens or steps.")
     seen: float
     steps: int
@@ -95,6 +96,7 @@ def make_report(run: Run, verdict: Verdict) -> RunReport:
         headline=verdict.headline,
         notes=list(verdict.notes),
         format=run.facts.format,
+        target=run.facts.target,
         unit=run.unit,
         seen=run.end,
         steps=max(lines),

@@ -18,6 +18,7 @@ from outrider.errors import UsageError
 Row = dict[str, float]
 STEP, BAR_STEP, BAR_END = "step", "step of a bar", "end of a bar"
 STEPS = ("step", "global_step", "_step")
+NESTED = 8  # objects in each other; a log has fewer
 LARGEST = 1 << 31  # bytes
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 PAIR = re.compile(rf"(?P<key>[A-Za-z_][\w./-]*)\s*[=:]\s*(?P<value>{NUMBER})(?![\w.:])", re.IGNORECASE)
@@ -154,6 +155,8 @@ def _literal(line: str) -> Mapping[str, Any] | None:
 def _numbers(values: Mapping[str, Any], prefix: str = "") -> Row:
     """Return the numbers of a dictionary, those of inner ones and of lists under joined names."""
     row: Row = {}
+    if prefix.count("/") > NESTED:
+        return row
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):

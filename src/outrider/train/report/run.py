@@ -1,10 +1,11 @@
 """A training run as its logs tell it, whoever wrote them. Knows no file.
 
-Three networks may be measured, and mixing them up hides faults: the one in training on its own blocks, the same one on
-held-out texts, and the served one, as an engine loads it.
+Three things may be measured, and mixing them up hides faults: the network in training on its own blocks, the same one
+on held-out texts, and rounds of an engine that loaded it.
 Lists over slots begin with slot 1, the first after the anchor.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,7 +49,6 @@ class Evaluation:
         tokens: response tokens that training had seen.
         tau, low, high: acceptance length by decoding in an engine, and its interval.
         rates: u_k of those rounds.
-        served: marginal accuracy of the served network, at anchors of given texts.
         loss, accuracy, slots, length: of the network in training, its masks and labels.
         probes: loss and accuracy of the same held-out text under lessons that differ in one thing, by name;
             ``as_trained`` and ``served`` are among them.
@@ -61,7 +61,6 @@ class Evaluation:
     low: float | None = None
     high: float | None = None
     rates: Slots = ()
-    served: Slots = ()
     loss: float | None = None
     accuracy: float | None = None
     slots: Slots = ()
@@ -130,6 +129,11 @@ class Run:
     def decoded(self) -> tuple[Evaluation, ...]:
         """Evaluations with an acceptance length from an engine."""
         return tuple(line for line in self.evaluations if line.tau is not None)
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number; None for one that is not finite."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def mean(values: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from outrider.train.parting import parting
+from outrider.train.parting import APART, parting
 from outrider.train.report.checks import Check, State, listed
 from outrider.train.report.curve import before, stretch
 from outrider.train.report.run import Evaluation, Run, Slots
@@ -27,7 +27,7 @@ ALIVE = 0.6  # of slot 1's accuracy
 LOST = 0.4  # of the accuracy of later slots
 LESS = 0.9  # of all slots' accuracy
 EVEN = 0.2  # between the ratios of slots that lose alike; F3 measured 0.86 to 0.88 of tau (vllm#43445)
-COPIED = 0.9  # accuracy of slot 1 that no text of a large vocabulary allows (dflash.md 8.3: .85 to .88 are good)
+COPIED = 0.9  # accuracy of slot 1 that no text of a large vocabulary allows; published drafters have .85 to .88
 STEEP = 0.2  # fall from slot 1 to the others that copying it leaves
 NOISE = 0.05  # accuracy below which ratios are noise
 COMPARED = 4  # slots
@@ -53,7 +53,11 @@ def _by_probes(line: Evaluation) -> list[Check]:
     taught, served = line.probes["as_trained"]["loss"], line.probes["served"]["loss"]
     text = f"Held-out loss {taught:.2f} as taught, {served:.2f} as served."
     found: dict[str, tuple[State, str]] = {
-        finding.code: ("found", f"At the last evaluation {finding.text}.")
+        # Rounds that are shorter than text promises have harmless reasons, too; lessons that differ have none.
+        finding.code: (
+            "found" if served > (1 + APART) * taught else "suspected",
+            f"At the last evaluation {finding.text}.",
+        )
         for finding in parting(line.probes, line.slots, line.rates)
     }
     unnamed = [Check(code, PARTED, *said) for code, said in found.items() if code not in TITLES]

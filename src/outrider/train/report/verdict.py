@@ -20,6 +20,7 @@ from outrider.train.report.served import served_checks
 Status = Literal["converged", "improving", "over-fitted", "broken", "undecided"]
 LITTLE = 0.03  # of the acceptance length: what a doubling adds to a run that has converged. SpecForge#469 got 0.10
 LITTLE_LOSS = 0.01  # of a loss, likewise; ModelOpt's Qwen3-8B got 0.09 from its last doubling
+LOW = 1.5  # acceptance length; ModelOpt's gate is 1.4 after one epoch of 100,000 samples
 KINDS = "More kinds of prompts help, not more steps."
 DECODED = "acceptance length"
 SHARED = 0.5  # of an interval's arm: evaluations decode the same prompts, so their differences scatter less
@@ -151,7 +152,7 @@ def _notes(run: Run, status: Status, heading: Heading | None) -> list[str]:
     if not run.decoded:
         notes.append("Served acceptance: not examined, there is no line of an engine's acceptance length.")
     if heading is not None and status != "broken":
-        notes += _heading_notes(run, heading)
+        notes += _heading_notes(run, status, heading)
     steps = max((line.step for line in run.steps), default=0)
     if run.facts.planned_steps is not None and steps < run.facts.planned_steps:
         notes.append(f"The run stands at step {steps} of {run.facts.planned_steps}.")
@@ -160,7 +161,7 @@ def _notes(run: Run, status: Status, heading: Heading | None) -> list[str]:
     return notes
 
 
-def _heading_notes(run: Run, heading: Heading) -> list[str]:
+def _heading_notes(run: Run, status: Status, heading: Heading) -> list[str]:
     """Say what the deciding curve is, where it ends, and how far to believe that."""
     notes, digits = [], 2 if heading.curve.rising else 3
     if not run.decoded:
@@ -171,6 +172,11 @@ def _heading_notes(run: Run, heading: Heading) -> list[str]:
     if (said := heading.foretold) is not None:
         now = f"{heading.last:.{digits}f}"
         notes.append(f"At half of the run the same fit foretold {_bounds(said, digits)}; now {now}.")
+    if status == "converged" and heading.of == DECODED and heading.last < LOW:
+        notes.append(
+            "That is hardly more than no drafts at all. Taps that tell nothing (F5), or data of another template, mode "
+            "or model (F6, F7), end so without a trace in the curves."
+        )
     rates = [line.learning_rate for line in run.steps if line.learning_rate is not None]
     if rates and rates[-1] <= max(rates) / 10:
         notes.append(

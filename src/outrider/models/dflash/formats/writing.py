@@ -93,12 +93,16 @@ def single_window(layers: Sequence[LayerMask]) -> int | None:
 
 
 def causal_for_all(layers: Sequence[LayerMask]) -> bool | None:
-    """Return ``is_causal``; None where the rule without it says the same: sliding layers causal, full ones not.
+    """Return ``is_causal``; None where sliding layers are causal and full ones are not, the rule without it.
+
+    Where all layers slide and are causal it is written all the same: llama.cpp's converter knows no rule.
 
     Raises:
         UnsupportedError: neither the rule nor one value for all says it.
     """
     causal = {mask.causal for mask in layers}
+    if causal == {True}:
+        return True
     if all(mask.causal == (mask.window is not None) for mask in layers):
         return None
     if len(causal) > 1:
@@ -106,7 +110,7 @@ def causal_for_all(layers: Sequence[LayerMask]) -> bool | None:
             f"{sum(mask.causal for mask in layers)} of {len(layers)} layers are causal: in all formats causal layers "
             "are those that slide, or all, or none; nothing is written."
         )
-    return causal == {True}
+    return False
 
 
 def _layer_keys(config: DFlashConfig) -> dict[str, Any]:
