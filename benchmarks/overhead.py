@@ -74,7 +74,8 @@ def _watch_all(watch: Stopwatch) -> None:
     watch.watch(network.DFlash, "remember", LAYERS)
     watch.watch(step, "verify", "verification")
     watch.watch(Cache, "commit", "commit")
-    watch.watch(chains, "_best", "chain from logits")
+    watch.watch(chains.Chains, "__init__", "chain from logits")
+    watch.watch(chains.Chains, "take", "chain from logits")
     watch.watch(ddtree.DDTreeDrafter, "_build", "tree from logits")
     watch.watch(blocks.Blocks, "draft", "draft: masks, tensors")
 
