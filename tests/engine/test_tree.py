@@ -92,7 +92,6 @@ def test_a_batch_of_drawn_and_chosen_tokens_says_which_rows_were_drawn():
     assert tree.draft_probs_BKV.tolist() == [[[0, 0, 0]], law.tolist(), [[0, 0, 0]]]
 
 
-
 def test_an_empty_proposal_may_stand_beside_drawn_tokens_with_and_without_a_law():
     empty = Proposal.chain((), LAW[:0])
     tree = DraftTree.of([0, 0, 0], [Proposal.chain((1, 2), LAW), Proposal(), empty], CPU)
