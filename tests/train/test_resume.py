@@ -86,6 +86,15 @@ def test_an_interrupt_ends_the_step_and_leaves_a_checkpoint(tmp_path, unbroken, 
     check_same(tmp_path, unbroken)
 
 
+@pytest.fixture
+def interrupts_raise():
+    """As in a terminal: what is started in the background may have been told to ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts_raise")
 def test_a_second_interrupt_is_not_waited_for(tmp_path):
     class Impatient(list):
         def append(self, line):
