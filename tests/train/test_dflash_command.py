@@ -16,9 +16,9 @@ from outrider.checkpoint.source import resolve
 from outrider.provenance import provenance
 from outrider.train import manifest as m
 from outrider.train import state
-from outrider.train.begin import drafter_of
 from outrider.train.fingerprint import fingerprints
 from outrider.train.shards import Sample, ShardWriter
+from outrider.train.start import drafter_of
 
 SIZES = (
     *("--rows", 2, "--row-length", 64, "--anchors", 4, "--layers", "sf", "--window", 16, "--block", 6),

@@ -91,14 +91,13 @@ def test_distillation_is_least_where_the_drafter_says_what_the_target_says():
         assert costs.weigh(other, labels, law)[1].loss > same
 
 
-def scored(monkeypatch, chunk: int, costs: Costs, **variant):
+def scored(chunk: int, costs: Costs, **variant):
     """Loss, counts and gradient of a batch through the scorer, so many blocks at a time."""
     config = config_of(**variant)
     tensors = random_drafter(config)
     target, embed, head = random_target(config)
     network = DraftNetwork(config, Tables(embed, head)).double()
     network.take(tensors)
-    monkeypatch.setattr(scoring, "LOGITS", chunk * config.max_tokens * network.words)
     batch = batch_of([list(range(21)), list(range(20, 50))], [5, 9], block_size=config.block_size)
     read = Features(target, config.taps, rows=2, row_length=48).read(batch)
     blocks = make_blocks(batch, Lesson.served(config))
@@ -106,7 +105,7 @@ def scored(monkeypatch, chunk: int, costs: Costs, **variant):
         len(blocks.labels_PK), config.max_tokens, config.hidden_size,
         dtype=torch.float64, generator=torch.Generator().manual_seed(2),
     ).requires_grad_()  # fmt: skip
-    loss, sums = Scorer(network, target).score(hidden, blocks, read, costs)
+    loss, sums = Scorer(network, target, most=chunk).score(hidden, blocks, read, costs)
     (3 * loss).backward()
     return loss.detach(), sums, hidden, network, blocks, read, target
 
@@ -115,9 +114,9 @@ ALL = {"decay": Costs(4.0), "pace": Costs(4.0, pace=0.5), "distillation": Costs(
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_chunks_give_the_loss_and_the_gradient_of_the_whole(monkeypatch, kind):
+def test_chunks_give_the_loss_and_the_gradient_of_the_whole(kind):
     costs = ALL[kind]
-    loss, sums, hidden, network, blocks, read, target = scored(monkeypatch, 2, costs)
+    loss, sums, hidden, network, blocks, read, target = scored(2, costs)
     law = target.logits(read.hidden_BTH.flatten(0, 1)[blocks.before_PK]).softmax(-1) if costs.distillation else None
     again = hidden.detach().clone().requires_grad_()
     whole, counted = costs.weigh(network.logits(again), blocks.labels_PK, law)
@@ -132,14 +131,22 @@ def test_no_more_logits_are_held_than_a_chunk_has(monkeypatch):
     held = []
     honest = DraftNetwork.logits
     monkeypatch.setattr(DraftNetwork, "logits", lambda self, hidden: held.append(len(hidden)) or honest(self, hidden))
-    scored(monkeypatch, 3, ALL["decay"])
+    scored(3, ALL["decay"])
     assert max(held) == 3
     assert sum(held) == 12
 
 
-def test_a_head_of_fewer_words_is_asked_in_its_own(monkeypatch):
+def test_chunks_are_equal_and_within_the_bound(monkeypatch):
+    config = config_of()
+    target, embed, head = random_target(config)
+    network = DraftNetwork(config, Tables(embed, head))
+    monkeypatch.setattr(scoring, "LOGITS", 10 * config.max_tokens * network.words)
+    assert [Scorer(network, target, most=most)._chunk for most in (1, 10, 11, 25)] == [1, 10, 6, 9]
+
+
+def test_a_head_of_fewer_words_is_asked_in_its_own():
     _, sums, hidden, network, blocks, _, target = scored(
-        monkeypatch, 2, replace(ALL["distillation"]), variant="head of fewer words", taps=(1, 0)
+        2, replace(ALL["distillation"]), variant="head of fewer words", taps=(1, 0)
     )
     words = network.weights()["d2t"] + torch.arange(network.words)
     own = {int(word): index for index, word in enumerate(words)}

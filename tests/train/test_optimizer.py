@@ -9,8 +9,9 @@ from dflash.pair import DRAFTER, TARGET
 from dflash.random_drafter import config_of
 
 from outrider.models.tiny import random_tensors
+from outrider.train.first_weights import fit_to_features, fit_to_head, fresh_weights
 from outrider.train.network import DraftNetwork, Tables
-from outrider.train.optimizer import Average, Optimizers, fresh_weights, learning_rate
+from outrider.train.optimizer import Average, Optimizers, learning_rate
 from outrider.train.options import TrainOptions
 
 
@@ -48,6 +49,24 @@ def test_fresh_weights_keep_the_size_of_what_flows_and_start_norms_at_one():
     again, other = fresh_weights(config_of("plain"), 3), fresh_weights(config_of("plain"), 4)
     assert torch.equal(again["fc.weight"], fresh_weights(config_of("plain"), 3)["fc.weight"])
     assert not torch.equal(again["fc.weight"], other["fc.weight"])
+
+
+def test_every_feature_counts_alike_at_first_and_guesses_are_nearly_even():
+    generator = torch.Generator().manual_seed(0)
+    scales = torch.logspace(0, 3, 64)
+    features, head = torch.randn(400, 64, generator=generator) * scales, 5 * torch.randn(300, 32, generator=generator)
+    features[0] *= 1000  # as a text's first token
+    made = fresh_weights(config_of("plain", taps=(0, 1)), 0)
+    before, norm = made["fc.weight"].clone(), made["norm.weight"].clone()
+    fit_to_features(made, features)
+    fit_to_head(made, head)
+    torch.testing.assert_close(made["fc.weight"] * scales, before, rtol=0.2, atol=0)
+    normed = torch.nn.functional.normalize(torch.randn(50, 32, generator=generator), dim=1) * 32**0.5
+    assert float(((normed * made["norm.weight"]) @ head.T).std()) == pytest.approx(1, rel=0.1)
+    fit_to_head(made, 0.01 * head)
+    assert float(made["norm.weight"].mean()) == pytest.approx(
+        float(norm.mean()) / float(head.norm(dim=1).square().mean().sqrt()), rel=0.01
+    )
 
 
 def pull(optimizers: Optimizers, made: DraftNetwork, *, rate: float = 0.01, scale: float = 1.0) -> float:

@@ -13,11 +13,11 @@ from outrider.models.config import Rope
 from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig, LayerMask
 from outrider.train.distributed import Group
+from outrider.train.first_weights import fresh_weights
 from outrider.train.learner import Learner
 from outrider.train.lesson import Lesson, make_blocks
 from outrider.train.loop import Trainer
 from outrider.train.network import DraftNetwork, Shown, Tables
-from outrider.train.optimizer import fresh_weights
 from outrider.train.visibility import visible
 
 pytestmark = [

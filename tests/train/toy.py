@@ -15,10 +15,10 @@ from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig
 from outrider.train.distributed import Group
 from outrider.train.documents import Samples, split
+from outrider.train.first_weights import fresh_weights
 from outrider.train.lesson import Lesson
 from outrider.train.loop import Ended, Trainer
 from outrider.train.network import Tables
-from outrider.train.optimizer import fresh_weights
 from outrider.train.options import TrainOptions
 from outrider.train.task import Task
 

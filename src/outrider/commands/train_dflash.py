@@ -40,9 +40,10 @@ class Request:
 def run(request: Request) -> int:
     """Run the command; return its exit code."""
     options, shape = request.learning.options(), request.making.shape()
-    from outrider.train.begin import Model, Wish, begin
+    from outrider.train.begin import Wish, begin
     from outrider.train.distributed import is_first, joined, own_device
     from outrider.train.loop import Trainer
+    from outrider.train.start import Model
 
     running, report = request.running, _reporter(speaks=is_first())
     here = Loading(dtype=request.loading.dtype, device=own_device(request.loading.device))

@@ -45,7 +45,13 @@ class Learner:
         self._model = group.wrap(self.network)
         costs = Costs.of(options, config.block_size)
         self.teacher = Teacher(
-            task.target, self.network, costs, precision, rows=options.rows, row_length=options.row_length
+            task.target,
+            self.network,
+            costs,
+            precision,
+            rows=options.rows,
+            row_length=options.row_length,
+            anchors=options.anchors,
         )
         self._optimizers, self.average = Optimizers(self.network, options), Average(self.network, options.ema)
         self.counts, self._watch = Counts(config.max_tokens, config.block_size, device), Stopwatch(device)

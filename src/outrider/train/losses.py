@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from outrider.train.options import TrainOptions
 
@@ -75,14 +76,15 @@ class Costs:
             labels_PK: in the drafter's own words; negative for none or a foreign one.
             law_PKV: the target's, where it has a share.
         """
-        log_probs_PKV = logits_PKV.log_softmax(-1)
         known_PK = labels_PK >= 0
-        chosen_PK = log_probs_PKV.gather(-1, labels_PK.clamp(min=0)[..., None])[..., 0]
-        cost_PK = -chosen_PK
+        surprise_PK = functional.cross_entropy(
+            logits_PKV.flatten(0, 1), labels_PK.clamp(min=0).flatten(), reduction="none"
+        ).view(labels_PK.shape)
+        cost_PK = surprise_PK
         if law_PKV is not None:
-            cost_PK = cost_PK.lerp(-(law_PKV * log_probs_PKV).sum(-1), self.distillation)
+            cost_PK = cost_PK.lerp(-(law_PKV * logits_PKV.log_softmax(-1)).sum(-1), self.distillation)
         with torch.no_grad():
-            weight_PK = self._weights(chosen_PK.exp() * known_PK, labels_PK != -1) * known_PK
+            weight_PK = self._weights(torch.exp(-surprise_PK) * known_PK, labels_PK != -1) * known_PK
             right_PK = logits_PKV.argmax(-1) == labels_PK
         loss = (cost_PK * weight_PK).sum()
         counts = [loss.detach()[None], weight_PK.sum()[None], right_PK.sum(0), (labels_PK != -1).sum(0)]

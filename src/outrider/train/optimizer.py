@@ -1,4 +1,4 @@
-"""How weights move: first values, learning rate, optimizers, and the mean over steps that is served."""
+"""How weights move: learning rate, optimizers, and the mean over steps that is served."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,30 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from outrider.models.dflash.config import DFlashConfig
 from outrider.train.network import DraftNetwork
 from outrider.train.options import TrainOptions
 
 BETAS = (0.9, 0.95)  # a shorter memory than AdamW's usual 0.999: runs are a few thousand steps
-INTO_THE_STREAM = ("o_proj.weight", "down_proj.weight")
-
-
-def fresh_weights(config: DFlashConfig, seed: int) -> dict[str, Tensor]:
-    """Return first values: norms 1, biases and sinks 0, matrices that keep the size of what flows through them.
-
-    What is added to the residual stream is smaller, the more layers add to it.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    made = {}
-    for name, shape in config.tensor_shapes().items():
-        if len(shape) == 1:
-            made[name] = torch.ones(shape) if name.endswith("norm.weight") else torch.zeros(shape)
-            continue
-        size = shape[-1] ** -0.5
-        if name.endswith(INTO_THE_STREAM):
-            size *= (2 * config.num_layers) ** -0.5
-        made[name] = torch.randn(shape, generator=generator) * size
-    return made
 
 
 def learning_rate(options: TrainOptions, step: int, steps: int) -> float:

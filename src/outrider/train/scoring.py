@@ -2,14 +2,16 @@
 
 The head is frozen, so the gradient that is wanted is that of the hidden states alone; it is taken of each chunk as
 soon as its loss is known, and the chunk's logits are forgotten.
-Shape letters: P blocks, K slots that predict, H hidden, V words, B rows, T tokens of a row.
+Shape letters: P blocks, C blocks of a chunk, K slots that predict, H hidden, V words, B rows, T tokens of a row.
 """
 
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from outrider.models.decoder import Decoder
 from outrider.train.features import Read
@@ -28,12 +30,16 @@ class Scorer:
     Args:
         network: whose head is used.
         target: whose law has a share in the loss, if any has.
+        most: blocks of a batch, at most; chunks are as equal as they can be.
     """
 
-    def __init__(self, network: DraftNetwork, target: Decoder) -> None:
+    def __init__(self, network: DraftNetwork, target: Decoder, *, most: int) -> None:
         self._network, self._target = network, target
         config = network.config
-        self._chunk = max(1, LOGITS // (config.max_tokens * network.words))
+        chunks = ceil(most * config.max_tokens * network.words / LOGITS)
+        self._chunk = ceil(most / chunks)
+        gpu = target.device.type == "cuda"  # where reading and writing logits once, not ten times, is worth a compiler
+        self._weigh = torch.compile(self._weigh_hidden, dynamic=False) if gpu else self._weigh_hidden
         self._words_V: Tensor | None = None
         if config.draft_vocab_size is not None:
             d2t = network.weights()["d2t"]
@@ -47,13 +53,22 @@ class Scorer:
         teacher_RH = read.hidden_BTH.flatten(0, 1) if costs.distillation else None
 
         def score(some_CKH: Tensor, part: slice) -> tuple[Tensor, Tensor]:
-            law_CKV = None if teacher_RH is None else self._law(teacher_RH[blocks.before_PK[part]])
-            loss, sums = costs.weigh(self._network.logits(some_CKH), labels_PK[part], law_CKV)
-            return loss, sums.values
+            missing = self._chunk - len(some_CKH)  # all chunks have one shape, so one kernel serves them
+            labels_CK = functional.pad(labels_PK[part], (0, 0, 0, missing), value=UNLABELLED)
+            law_CKV = None
+            if teacher_RH is not None:
+                law_CKV = self._law(teacher_RH[functional.pad(blocks.before_PK[part], (0, 0, 0, missing))])
+            return self._weigh(functional.pad(some_CKH, (0, 0, 0, 0, 0, missing)), labels_CK, law_CKV, costs)
 
         nothing = Sums.nothing(self._network.config.max_tokens, hidden_PKH.device).values
         loss, values = _InChunks.apply(hidden_PKH, score, self._chunk, nothing)  # type: ignore[no-untyped-call]
         return loss, Sums(values)
+
+    def _weigh_hidden(
+        self, hidden_CKH: Tensor, labels_CK: Tensor, law_CKV: Tensor | None, costs: Costs
+    ) -> tuple[Tensor, Tensor]:
+        loss, sums = costs.weigh(self._network.logits(hidden_CKH), labels_CK, law_CKV)
+        return loss, sums.values
 
     def _own(self, labels_PK: Tensor) -> Tensor:
         """Labels as the drafter's own head counts words."""

@@ -50,6 +50,7 @@ class Teacher:
         precision: how it computes.
         rows: of a batch.
         row_length: tokens of a row.
+        anchors: blocks of a row.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class Teacher:
         *,
         rows: int,
         row_length: int,
+        anchors: int,
     ) -> None:
         self.rows, self.costs, self.network = rows, costs, network
         self.device, self._precision = target.device, precision
         self._features = Features(target, network.config.taps, rows=rows, row_length=row_length)
-        self._scorer = Scorer(network, target)
+        self._scorer = Scorer(network, target, most=rows * anchors)
 
     def nothing(self) -> Sums:
         """Return sums over no slot."""
