@@ -15,13 +15,13 @@ from typer.main import get_command
 
 from outrider import __version__
 from outrider.commands import options as o
+from outrider.commands.exit_codes import INTERRUPTED
 from outrider.commands.groups import spread
 from outrider.commands.train_app import train
 from outrider.errors import OutriderError
 from outrider.registry import DRAFTERS
 
 BAD_INPUT = 2
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 ENGINE_PACKAGES = ("jinja2", "tokenizers", "torch")  # of the extra "engine"
 EXIT_CODES = (

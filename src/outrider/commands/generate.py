@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from outrider.commands.drafter_check import check_drafters
+from outrider.commands.exit_codes import INTERRUPTED
 from outrider.commands.opening import dtype_name, open_runner, sized
 from outrider.commands.options import Drafting, Loading
 from outrider.commands.prompt import as_chat, read_prompt
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from outrider.results import GenerationResult, TokenResult
     from outrider.runner import Prompt, Runner
     from outrider.transcript import Completion, Piece
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

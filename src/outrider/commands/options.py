@@ -34,7 +34,8 @@ class Load(StrEnum):
     dummy = "dummy"
 
 
-def _option(*names: str, text: str, **more: Any) -> Any:
+def option(*names: str, text: str, **more: Any) -> Any:
+    """Declare an option whose default goes without saying."""
     return typer.Option(*names, help=text, show_default=False, **more)
 
 
@@ -47,7 +48,7 @@ Model = Annotated[
 ]
 MaxLen = Annotated[
     int | None,
-    _option(
+    option(
         "--max-len",
         text="Longest sequence, prompt and output together; as needed if left out.",
         min=1,
@@ -55,9 +56,9 @@ MaxLen = Annotated[
 ]
 Trace = Annotated[
     Path | None,
-    _option("--trace", metavar="FILE", text="Write every round to this file; outrider trace shows it."),
+    option("--trace", metavar="FILE", text="Write every round to this file; outrider trace shows it."),
 ]
-Json = Annotated[bool, _option("--json", text="Print the result as JSON, and nothing else.")]
+Json = Annotated[bool, option("--json", text="Print the result as JSON, and nothing else.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,20 +77,20 @@ class Drafting:
 
     draft_model: Annotated[
         str | None,
-        _option(
+        option(
             "--draft-model", metavar="PATH", text="For drafters that have weights: folder, GGUF file or owner/name."
         ),
     ] = None
     draft_tokens: Annotated[
-        int | None, _option("--draft-tokens", metavar="N", text="Draft tokens a round; as many as pay if left out.")
+        int | None, option("--draft-tokens", metavar="N", text="Draft tokens a round; as many as pay if left out.")
     ] = None
     budget: Annotated[
         str,
         typer.Option("--budget", metavar="N|auto", help="Nodes of a draft tree; auto: as many as pay."),
     ] = "auto"
-    spine: Annotated[
-        bool, _option("--spine", text="A draft tree holds the chain of best words before it branches.")
-    ] = False
+    spine: Annotated[bool, option("--spine", text="A draft tree holds the chain of best words before it branches.")] = (
+        False
+    )
     draft_sampling: Annotated[
         bool,
         typer.Option(
@@ -100,7 +101,7 @@ class Drafting:
     ] = True
     allow: Annotated[
         list[str] | None,
-        _option("--allow", metavar="KEY", text="Pass over this key of the draft model's config; repeatable."),
+        option("--allow", metavar="KEY", text="Pass over this key of the draft model's config; repeatable."),
     ] = None
 
     def options(self) -> DraftOptions:
@@ -133,35 +134,35 @@ class Sampling:
 
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="At most this many new tokens.")] = 256
     temperature: Annotated[float, typer.Option("--temperature", help="0 is greedy; above 0 tokens are drawn.")] = 0.0
-    top_k: Annotated[int, _option("--top-k", text="Keep the k likeliest words; 0 keeps all.")] = 0
-    top_p: Annotated[float, _option("--top-p", text="Keep the likeliest words that hold this share.")] = 1.0
+    top_k: Annotated[int, option("--top-k", text="Keep the k likeliest words; 0 keeps all.")] = 0
+    top_p: Annotated[float, option("--top-p", text="Keep the likeliest words that hold this share.")] = 1.0
     min_p: Annotated[
-        float, _option("--min-p", text="Drop words below this share of the likeliest one's probability.")
+        float, option("--min-p", text="Drop words below this share of the likeliest one's probability.")
     ] = 0.0
     repetition_penalty: Annotated[
-        float, _option("--repetition-penalty", text="Above 1 makes words of prompt and output rarer.")
+        float, option("--repetition-penalty", text="Above 1 makes words of prompt and output rarer.")
     ] = 1.0
     presence_penalty: Annotated[
-        float, _option("--presence-penalty", text="Taken from the logit of each word of the output.")
+        float, option("--presence-penalty", text="Taken from the logit of each word of the output.")
     ] = 0.0
     frequency_penalty: Annotated[
-        float, _option("--frequency-penalty", text="Taken once for every time the word occurred.")
+        float, option("--frequency-penalty", text="Taken once for every time the word occurred.")
     ] = 0.0
     logit_bias: Annotated[
         list[str] | None,
-        _option("--logit-bias", text="Add VALUE to a token's logit; repeatable.", metavar="ID=VALUE"),
+        option("--logit-bias", text="Add VALUE to a token's logit; repeatable.", metavar="ID=VALUE"),
     ] = None
     seed: Annotated[
         int | None,
-        _option("--seed", text="Same seed, same text, with drafts and without, save where drafts are drawn."),
+        option("--seed", text="Same seed, same text, with drafts and without, save where drafts are drawn."),
     ] = None
     stop: Annotated[
-        list[str] | None, _option("--stop", metavar="TEXT", text="End before this text appears; repeatable.")
+        list[str] | None, option("--stop", metavar="TEXT", text="End before this text appears; repeatable.")
     ] = None
     stop_token_id: Annotated[
-        list[int] | None, _option("--stop-token-id", metavar="ID", text="End with this token; repeatable.")
+        list[int] | None, option("--stop-token-id", metavar="ID", text="End with this token; repeatable.")
     ] = None
-    ignore_eos: Annotated[bool, _option("--ignore-eos", text="Go on past the model's own end of text.")] = False
+    ignore_eos: Annotated[bool, option("--ignore-eos", text="Go on past the model's own end of text.")] = False
 
     def params(self, *, logprobs: int | None = None) -> "SamplingParams":
         """Return the checked settings.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from outrider.commands.exit_codes import INTERRUPTED
 from outrider.commands.opening import open_runner
 from outrider.commands.options import Drafting, Loading
 from outrider.commands.screen import stderr, stdout
@@ -19,8 +20,6 @@ from outrider.commands.train_dflash_options import Learning, Making, Running
 
 if TYPE_CHECKING:
     from outrider.train.loop import Ended
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,14 @@
 """The options of ``outrider train dflash``, in groups. Imported when the command line starts: nothing heavy here."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from outrider.commands.options import option
 from outrider.errors import UsageError
 from outrider.train.options import Attention, Loss, Optimizer, TrainOptions
 from outrider.train.shape import MEANINGS, Shape
-
-
-def _option(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, show_default=False, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,21 +17,21 @@ class Making:
 
     init: Annotated[
         str | None,
-        _option("--init", metavar="PATH", text="Start from this drafter, or a checkpoint of a run, not from nothing."),
+        option("--init", metavar="PATH", text="Start from this drafter, or a checkpoint of a run, not from nothing."),
     ] = None
     layers: Annotated[str, typer.Option("--layers", metavar="LETTERS", help=f"One a layer: {MEANINGS}.")] = "sssss"
     window: Annotated[int, typer.Option("--window", min=1, help="Of the layers that slide, in tokens.")] = 2048
     block: Annotated[int, typer.Option("--block", min=2, help="Slots of a block, the anchor's included.")] = 16
     taps: Annotated[
         str | None,
-        _option("--taps", metavar="A,B,...", text="Target blocks that feed it, from 0; evenly spread if left out."),
+        option("--taps", metavar="A,B,...", text="Target blocks that feed it, from 0; evenly spread if left out."),
     ] = None
     mask_token: Annotated[
-        int | None, _option("--mask-token", metavar="ID", text="In masked slots; one that no text has if left out.")
+        int | None, option("--mask-token", metavar="ID", text="In masked slots; one that no text has if left out.")
     ] = None
-    heads: Annotated[int | None, _option("--heads", min=1, text="Query heads; the target's if left out.")] = None
-    kv_heads: Annotated[int | None, _option("--kv-heads", min=1, text="Key/value heads; the target's.")] = None
-    inner: Annotated[int | None, _option("--inner", min=1, text="Width inside the MLPs; the target's.")] = None
+    heads: Annotated[int | None, option("--heads", min=1, text="Query heads; the target's if left out.")] = None
+    kv_heads: Annotated[int | None, option("--kv-heads", min=1, text="Key/value heads; the target's.")] = None
+    inner: Annotated[int | None, option("--inner", min=1, text="Width inside the MLPs; the target's.")] = None
 
     def shape(self) -> Shape:
         """Return the checked shape.
@@ -58,8 +55,8 @@ class Making:
 class Learning:
     """How it learns; each field is one of ``TrainOptions``."""
 
-    steps: Annotated[int | None, _option("--steps", min=1, text="Length of the whole run; or give --tokens.")] = None
-    tokens: Annotated[int | None, _option("--tokens", min=1, text="Response tokens of the whole run.")] = None
+    steps: Annotated[int | None, option("--steps", min=1, text="Length of the whole run; or give --tokens.")] = None
+    tokens: Annotated[int | None, option("--tokens", min=1, text="Response tokens of the whole run.")] = None
     lr: Annotated[float, typer.Option("--lr", help="Highest learning rate.")] = 6e-4
     warm_up: Annotated[float, typer.Option("--warm-up", help="Share of the steps in which it rises.")] = 0.04
     rows: Annotated[int, typer.Option("--rows", min=1, help="Packed rows at once, of each process.")] = 48
@@ -67,7 +64,7 @@ class Learning:
     anchors: Annotated[int, typer.Option("--anchors", min=1, help="Blocks of a row, drawn anew every epoch.")] = 32
     accumulation: Annotated[int, typer.Option("--accumulation", min=1, help="Batches that a step gathers.")] = 1
     gamma: Annotated[
-        float | None, _option("--gamma", text="Slot k weighs exp(-(k-1)/gamma); by the block's size if left out.")
+        float | None, option("--gamma", text="Slot k weighs exp(-(k-1)/gamma); by the block's size if left out.")
     ] = None
     loss: Annotated[Loss, typer.Option("--loss", help="Slots by gamma, or by expected accepted length.")] = "decay"
     pace: Annotated[float, typer.Option("--pace", help="Floor of D-PACE's probabilities.")] = 0.5
@@ -79,7 +76,7 @@ class Learning:
     clip: Annotated[float, typer.Option("--clip", help="Longest gradient.")] = 1.0
     ema: Annotated[float, typer.Option("--ema", help="Decay of the mean over steps, which is what is kept.")] = 0.999
     bf16: Annotated[
-        bool | None, _option("--bf16/--no-bf16", text="Compute in bfloat16; default: on a GPU. Weights are float32.")
+        bool | None, option("--bf16/--no-bf16", text="Compute in bfloat16; default: on a GPU. Weights are float32.")
     ] = None
     attention: Annotated[Attention, typer.Option("--attention", help="flex wants a GPU; dense runs anywhere.")] = "auto"
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of weights, order and anchors.")] = 0
@@ -93,7 +90,7 @@ class Learning:
     log_every: Annotated[int, typer.Option("--log-every", min=1, help="Steps between lines of the log.")] = 20
     keep: Annotated[int, typer.Option("--keep", min=1, help="Newest checkpoints that stay.")] = 2
     keep_step: Annotated[
-        list[int] | None, _option("--keep-step", metavar="N", text="Keep this step's for good; repeatable.")
+        list[int] | None, option("--keep-step", metavar="N", text="Keep this step's for good; repeatable.")
     ] = None
 
     def options(self) -> TrainOptions:
@@ -113,9 +110,9 @@ class Running:
 
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint there, if any.")] = False
     minutes: Annotated[
-        float | None, _option("--minutes", text="Stop after so many, with a checkpoint; the schedule is --steps'.")
+        float | None, option("--minutes", text="Stop after so many, with a checkpoint; the schedule is --steps'.")
     ] = None
-    other_target: Annotated[bool, _option("--other-target", text="Train on what another target wrote.")] = False
+    other_target: Annotated[bool, option("--other-target", text="Train on what another target wrote.")] = False
 
 
 def _numbers(name: str, text: str) -> tuple[int, ...]:

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-
-def _option(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, show_default=False, **more)
+from outrider.commands.options import option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,23 +15,21 @@ class From:
 
     prompts: Annotated[
         list[Path] | None,
-        _option(
-            "--prompts", metavar="FILE", text='JSONL, may be gzipped: "prompt", "turns" or "messages"; repeatable.'
-        ),
+        option("--prompts", metavar="FILE", text='JSONL, may be gzipped: "prompt", "turns" or "messages"; repeatable.'),
     ] = None
     own: Annotated[
-        int, _option("--self", metavar="N", min=0, text="N prompts that the model writes itself, from an empty turn.")
+        int, option("--self", metavar="N", min=0, text="N prompts that the model writes itself, from an empty turn.")
     ] = 0
     hub: Annotated[
         list[str] | None,
-        _option("--hub", metavar="NAME:COLUMN", text="A data set on the hub, or NAME:COLUMN:SPLIT; repeatable."),
+        option("--hub", metavar="NAME:COLUMN", text="A data set on the hub, or NAME:COLUMN:SPLIT; repeatable."),
     ] = None
     limit: Annotated[
-        int | None, _option("--limit", metavar="N", min=1, text="At most N rows of each file and data set.")
+        int | None, option("--limit", metavar="N", min=1, text="At most N rows of each file and data set.")
     ] = None
     weight: Annotated[
         list[str] | None,
-        _option(
+        option(
             "--weight",
             metavar="SOURCE=W",
             text="Prompts of this source (a row's key source, a file, self) count W times; repeatable.",
@@ -48,7 +44,7 @@ class Answers:
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="At most this many tokens of an answer.")] = 512
     max_len: Annotated[
         int | None,
-        _option(
+        option(
             "--max-len",
             min=2,
             text="Of prompt and answer together; 1024 or the model's context if left out. Longer prompts are dropped.",
@@ -58,17 +54,17 @@ class Answers:
         str,
         typer.Option("--temperature", metavar="MIX", help="TEMPERATURE:SHARE, ...; 0 is greedy."),
     ] = "0:0.4,0.7:0.3,1:0.3"
-    top_k: Annotated[int, _option("--top-k", min=0, text="Draw from the k likeliest words; 0 keeps all.")] = 0
+    top_k: Annotated[int, option("--top-k", min=0, text="Draw from the k likeliest words; 0 keeps all.")] = 0
     top_p: Annotated[
-        float, _option("--top-p", min=0.0, max=1.0, text="Draw from the likeliest words that hold this share.")
+        float, option("--top-p", min=0.0, max=1.0, text="Draw from the likeliest words that hold this share.")
     ] = 1.0
     max_repeats: Annotated[
         int,
-        _option("--max-repeats", metavar="N", min=0, text="Cut an answer where 8 words come a further time after N."),
+        option("--max-repeats", metavar="N", min=0, text="Cut an answer where 8 words come a further time after N."),
     ] = 0
     thinking: Annotated[
         bool | None,
-        _option("--thinking/--no-thinking", text="Passed to the chat template; left to it if left out."),
+        option("--thinking/--no-thinking", text="Passed to the chat template; left to it if left out."),
     ] = None
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the order of prompts and of all draws.")] = 0
 
@@ -78,8 +74,8 @@ class Remote:
     """A server that answers in place of this machine."""
 
     server: Annotated[
-        str | None, _option("--server", metavar="URL", text="Ask an OpenAI-compatible server that runs the same model.")
+        str | None, option("--server", metavar="URL", text="Ask an OpenAI-compatible server that runs the same model.")
     ] = None
     server_model: Annotated[
-        str | None, _option("--server-model", metavar="NAME", text="The model's name there, if there are several.")
+        str | None, option("--server-model", metavar="NAME", text="The model's name there, if there are several.")
     ] = None

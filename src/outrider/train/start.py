@@ -14,7 +14,7 @@ from outrider.errors import UsageError
 from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig
 from outrider.models.dflash.formats import fit, read_drafter, refuse
-from outrider.models.dflash.loading import _mask_embedding, _read
+from outrider.models.dflash.loading import read_mask_embedding, read_weight
 from outrider.models.weights import read_tensor
 from outrider.train import state
 from outrider.train.batches import Reader
@@ -141,8 +141,8 @@ def start_from(init: str, model: Model, report: Report) -> Start:
         return Start(config, weights)
     draft = read_drafter(resolve(init, report=report))
     refuse(f"{path} with this target", fit(draft.config, model.target.config), draft.allow)
-    weights = {name: _read(draft, name) for name in draft.config.tensor_shapes()}
-    return Start(draft.config, weights, _mask_embedding(draft))
+    weights = {name: read_weight(draft, name) for name in draft.config.tensor_shapes()}
+    return Start(draft.config, weights, read_mask_embedding(draft))
 
 
 def drafter_of(checkpoint: Path) -> tuple[DFlashConfig, dict[str, Tensor]]:

@@ -34,7 +34,7 @@ def load_dflash(draft: DraftCheckpoint, target: "Decoder", *, dummy: bool = Fals
     _check_allowed(draft, {problem.key for problem in (*draft.problems, *misfits)})
     if dummy:
         return _dummy(draft, target)
-    return DFlash(draft.config, lambda name: _read(draft, name), target, _mask_embedding(draft))
+    return DFlash(draft.config, lambda name: read_weight(draft, name), target, read_mask_embedding(draft))
 
 
 def _check_allowed(draft: DraftCheckpoint, keys: set[str]) -> None:
@@ -55,7 +55,8 @@ def _dummy(draft: DraftCheckpoint, target: "Decoder") -> "DFlash":
     return DFlash(draft.config, random_tensors(draft.config), target, mask)
 
 
-def _read(draft: DraftCheckpoint, name: str) -> "Tensor":
+def read_weight(draft: DraftCheckpoint, name: str) -> "Tensor":
+    """Read one tensor under its z-lab name; ``d2t`` as offsets, whatever the format."""
     from outrider.models.weights import read_tensor
 
     tensor = read_tensor(draft.checkpoint, name)
@@ -78,11 +79,12 @@ def _offsets(draft: DraftCheckpoint, table: "Tensor") -> "Tensor":
     return words - own
 
 
-def _mask_embedding(draft: DraftCheckpoint) -> "Tensor | None":
+def read_mask_embedding(draft: DraftCheckpoint) -> "Tensor | None":
+    """Read the vector that stands in masked slots, [H], of a drafter that has one."""
     if not draft.config.mask_embedding:
         return None
     if MASK_EMBEDDING in draft.checkpoint.tensors:
-        return _read(draft, MASK_EMBEDDING).flatten()
+        return read_weight(draft, MASK_EMBEDDING).flatten()
     return _sidecar(draft.checkpoint.source.path / SIDECAR, draft)
 
 

@@ -1,0 +1,3 @@
+"""Exit codes that the command line and several commands know."""
+
+INTERRUPTED = 130  # by Ctrl-C; what a shell says of it
