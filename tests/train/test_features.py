@@ -1,5 +1,6 @@
 """The target reads packed rows as it reads each document alone."""
 
+import pytest
 import torch
 from dflash.pair import TARGET
 from train.rows import batch_of
@@ -20,13 +21,13 @@ def read_alone(target: Decoder, text: list[int], taps: tuple[int, ...]):
     return torch.cat([out.taps[tap][0] for tap in taps], -1), out.hidden_BNH[0]
 
 
-def check(windows) -> None:
+def check(windows, *, flex=False) -> None:
     from dataclasses import replace
 
     config, taps = replace(TARGET, windows=windows), (2, 0)
     target = Decoder(config, random_tensors(config), dtype=torch.float32, device=torch.device("cpu"))
     batch = batch_of(TEXTS, [4, 2, 6, 3])
-    read = Features(target, taps, rows=2, row_length=48).read(batch)
+    read = Features(target, taps, rows=2, row_length=48, flex=flex).read(batch)
     seen = 0
     for number in batch.document_BT.unique().tolist():
         if number < 0:
@@ -46,3 +47,9 @@ def test_packed_documents_do_not_see_each_other():
 
 def test_a_target_with_windows_is_read_with_them():
     check((None, 5, None, 5))
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("windows", [(None,) * 4, (None, 5, None, 5)])
+def test_flex_attention_reads_the_same(windows):
+    check(windows, flex=True)

@@ -18,6 +18,7 @@ from outrider.errors import UnsupportedError
 from outrider.models.dflash.config import DFlashConfig
 from outrider.models.layers import rms_norm, rotate
 from outrider.models.rope import Angles
+from outrider.train.flex import flex
 
 if TYPE_CHECKING:
     from torch.nn.attention.flex_attention import BlockMask
@@ -125,7 +126,7 @@ class Attention(nn.Module):
         if isinstance(visible, Tensor):
             mixed_BGQD = self._dense(query_BGQD, key_BGSD, value_BGSD, visible)
         else:
-            mixed_BGQD = _flex(query_BGQD, key_BGSD, value_BGSD, visible)
+            mixed_BGQD = flex(query_BGQD, key_BGSD, value_BGSD, visible)
         mixed: Tensor = self.o_proj(mixed_BGQD.transpose(1, 2).flatten(2))
         return mixed
 
@@ -144,16 +145,6 @@ class Attention(nn.Module):
         bias = torch.cat((seen.expand(-1, sink.shape[1], -1, -1), sink), -1)
         keys, values = torch.cat((key_BGSD, nothing), 2), torch.cat((value_BGSD, nothing), 2)
         return functional.scaled_dot_product_attention(query_BGQD, keys, values, attn_mask=bias)
-
-
-def _flex(query_BGQD: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, visible: "BlockMask") -> Tensor:
-    from torch.nn.attention.flex_attention import flex_attention
-
-    mixed = flex_attention(
-        query_BGQD, key_BGSD, value_BGSD, block_mask=visible, enable_gqa=query_BGQD.shape[1] != key_BGSD.shape[1]
-    )
-    assert isinstance(mixed, Tensor)  # noqa: S101 -- nothing else was asked for
-    return mixed
 
 
 class Mlp(nn.Module):

@@ -66,7 +66,7 @@ class Teacher:
     ) -> None:
         self.rows, self.costs, self.network = rows, costs, network
         self.device, self._precision = target.device, precision
-        self._features = Features(target, network.config.taps, rows=rows, row_length=row_length)
+        self._features = Features(target, network.config.taps, rows=rows, row_length=row_length, flex=precision.flex)
         self._scorer = Scorer(network, target, most=rows * anchors)
 
     def nothing(self) -> Sums:

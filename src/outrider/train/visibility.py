@@ -3,14 +3,13 @@
 Shape letters: B rows, Q slots of a row, S = T + Q keys: the context of the row, then the slots of all blocks.
 """
 
-from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from outrider.models.dflash.config import LayerMask
+from outrider.train.flex import Rule, block_mask
 from outrider.train.lesson import Blocks
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 Visible = "Tensor | BlockMask"
 FAR = 1 << 30  # a window that hides nothing
-Rule = Callable[[Any, Any, Any, Any], Tensor]
 
 
 def rule(blocks: Blocks, mask: LayerMask) -> Rule:
@@ -54,31 +52,12 @@ def dense(blocks: Blocks, mask: LayerMask) -> Tensor:
 
 
 def sparse(blocks: Blocks, mask: LayerMask) -> "BlockMask":
-    """Return the block mask of flex attention; its making is compiled on a GPU."""
+    """Return the block mask of flex attention."""
     rows, slots = blocks.ends_BQ.shape
-    make = _compiled() if blocks.ends_BQ.is_cuda else _plain()
-    return make(
-        rule(blocks, mask),
-        B=rows,
-        H=None,
-        Q_LEN=slots,
-        KV_LEN=blocks.positions_BS.shape[1],
-        device=blocks.ends_BQ.device,
-    )
+    return block_mask(rule(blocks, mask), rows, slots, blocks.positions_BS.shape[1], blocks.ends_BQ.device)
 
 
 def visible(blocks: Blocks, layers: tuple[LayerMask, ...], *, flex: bool) -> "tuple[Tensor | BlockMask, ...]":
     """Return what each layer sees; equal layers share it."""
     made = {mask: sparse(blocks, mask) if flex else dense(blocks, mask) for mask in dict.fromkeys(layers)}
     return tuple(made[mask] for mask in layers)
-
-
-def _plain() -> Callable[..., "BlockMask"]:
-    from torch.nn.attention.flex_attention import create_block_mask
-
-    return create_block_mask
-
-
-@cache
-def _compiled() -> Callable[..., "BlockMask"]:
-    return torch.compile(_plain(), dynamic=False)
