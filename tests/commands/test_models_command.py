@@ -10,6 +10,7 @@ from tiny_model import write_tiny_model
 
 from outrider.checkpoint import package
 from outrider.checkpoint.known import KNOWN
+from outrider.checkpoint.shipped import shipped_folder
 from outrider.commands.models import size_text
 from outrider.commands.opening import is_here
 
@@ -55,12 +56,16 @@ def test_show_tells_what_contradicts_and_still_shows_the_rest(run, tmp_path):
 
 def test_list_names_the_known_models_here_or_not(run, monkeypatch, tmp_path):
     absent = json.loads(run("models", "list", "--json").out)["models"]
-    assert [(m["name"], m["known"], m["cached"]) for m in absent] == [("smollm2-135m", True, False)]
+    assert [(m["name"], m["known"], m["cached"]) for m in absent] == [
+        ("smollm2-135m", True, False),
+        ("smollm2-135m-dflash", True, True),
+    ]
     copy = tmp_path / "copy.gguf"
     copy.write_bytes(b"GGUF")
     monkeypatch.setattr(package, "cached_file", lambda wanted: copy)
     here = json.loads(run("models", "list", "--json").out)["models"]
-    assert [(m["name"], m["cached"], m["path"]) for m in here] == [("smollm2-135m", True, str(copy))]
+    assert (here[0]["name"], here[0]["cached"], here[0]["path"]) == ("smollm2-135m", True, str(copy))
+    assert [m["name"] for m in here[1:]] == ["smollm2-135m-dflash"]
     assert here[0]["size_bytes"] == KNOWN["smollm2-135m"].package.size
     assert "smollm2-135m" in run("models", "list").out
 
@@ -75,6 +80,7 @@ def test_a_known_model_in_the_hubs_cache_counts_as_here(run, tmp_path):
     listed = json.loads(run("models", "list", "--json").out)["models"]
     assert [(m["name"], m["known"], m["cached"], m["path"]) for m in listed] == [
         ("smollm2-135m", True, True, str(snapshot)),
+        ("smollm2-135m-dflash", True, True, str(shipped_folder("smollm2-135m-dflash"))),
         (KNOWN["smollm2-135m"].hub, False, True, str(snapshot)),
     ]
 

@@ -21,6 +21,7 @@ from outrider.engine.params import SamplingParams
 from outrider.engine.rules import Rules, draw
 from outrider.engine.tree import Proposal
 from outrider.engine.uniforms import DRAFT, Uniforms
+from outrider.errors import UsageError
 from outrider.models.dflash.config import Confidence, Convolution, Markov, Selector
 from outrider.models.dflash.network import DFlash, Draft
 
@@ -259,3 +260,15 @@ def test_greedy_and_drawn_texts_share_a_batch(pair: Pair):
         alone = DFlashDrafter.build(Setting(1, MAX_LEN, pair.network, DraftOptions(tokens=3)))
         [other] = finish(engine_of(pair.target, alone, max_len=MAX_LEN, costs=Free()), [(prompt, params)])
         assert sequence.output == other.output
+
+
+@pytest.mark.parametrize("params", [SamplingParams(temperature=0.8, seed=1), HOT, OTHER])
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_that_are_no_numbers_cannot_be_drawn_from_and_say_so(kind, params):
+    network = network_of(kind)
+    draft = draft_of(network, 1)
+    draft.logits_BKV.fill_(float("nan"))
+    with pytest.raises(UsageError, match="no finite numbers, and nothing can be drawn"):
+        Chains(network, draft, slots_of([params]), depth=MOST, sampled=True)
+    best = Chains(network, draft, slots_of([GREEDY]), depth=MOST, sampled=True).take(MOST)
+    assert all(0 <= token < VOCAB for token in best[0].tokens)  # a wrong guess, which verification drops

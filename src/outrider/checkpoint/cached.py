@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outrider.checkpoint.known import KNOWN
+from outrider.checkpoint.shipped import SHIPPED, shipped_folder
 
 if TYPE_CHECKING:
     from huggingface_hub import CachedRepoInfo, CachedRevisionInfo
@@ -25,7 +26,7 @@ class CachedModel:
 
 def list_cached() -> list[CachedModel]:
     """Return every model that can be opened without a network, known names first."""
-    return [*_packages(), *hub_models()]
+    return [*_packages(), *_shipped(), *hub_models()]
 
 
 def _packages() -> list[CachedModel]:
@@ -36,6 +37,15 @@ def _packages() -> list[CachedModel]:
         path = cached_file(model.package)
         if path is not None:
             found.append(CachedModel(name, path, model.package.origin, model.package.size))
+    return found
+
+
+def _shipped() -> list[CachedModel]:
+    found = []
+    for name, target in SHIPPED.items():
+        path = shipped_folder(name)
+        size = sum(file.stat().st_size for file in path.iterdir())
+        found.append(CachedModel(name, path, f"shipped with outrider, drafts for {target}", size))
     return found
 
 

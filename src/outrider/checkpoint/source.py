@@ -1,6 +1,6 @@
 """From the name a user gives to files on this disk.
 
-A name is a folder, a GGUF file, one of the known names, or ``owner/name`` on the hub. What is in
+A name is a folder, a GGUF file, one of the known or shipped names, or ``owner/name`` on the hub. What is in
 the files is not looked at here.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from outrider.checkpoint.known import KNOWN, Known
+from outrider.checkpoint.shipped import SHIPPED, shipped_folder
 from outrider.errors import CheckpointError, FetchError, UnknownNameError
 
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -52,6 +53,8 @@ def resolve(name: str, *, report: Callable[[str], None] = _silent) -> Source:
         return local
     if name in KNOWN:
         return _known(KNOWN[name], report)
+    if name in SHIPPED:
+        return Source(shipped_folder(name), "folder", "shipped with outrider")
     if Path(name).expanduser().is_dir():
         raise CheckpointError(_not_a_model(Path(name).expanduser()))
     return _hub(name)
@@ -112,7 +115,7 @@ def _hub(name: str) -> Source:
         return _snapshot(name)
     if "/" in name or "\\" in name or name.lower().endswith((".gguf", ".safetensors")):
         raise CheckpointError(f"There is no file or folder {name}. Check the path.")
-    raise UnknownNameError("model", name, KNOWN)
+    raise UnknownNameError("model", name, [*KNOWN, *SHIPPED])
 
 
 def _snapshot(repo: str) -> Source:

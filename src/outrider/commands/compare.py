@@ -46,13 +46,14 @@ class Request:
 
 def run(request: Request, params: "SamplingParams") -> int:
     """Run the command; return its exit code: 1 when texts differ by more than a near-tie."""
-    drafters = check_drafters([name.strip() for name in request.drafters.split(",")], request.drafting)
+    drafters = [name.strip() for name in request.drafters.split(",")]
+    drafting = check_drafters(drafters, request.drafting, request.model)
     check_trace(request)
     prompts = _prompts(request)
     from outrider.compare import PLAIN, check_seed
 
     check_seed(params)
-    runner = open_runner(request.model, drafter="none", drafting=request.drafting, loading=request.loading)
+    runner = open_runner(request.model, drafter="none", drafting=drafting, loading=request.loading)
     ids = encode(runner, prompts, chat=request.chat)
     with open_trace(request, list(dict.fromkeys([PLAIN, *drafters])), runner, params) as trace:
         compared = measure(runner, ids, drafters, params, trace=None if trace is None else trace.recorder)

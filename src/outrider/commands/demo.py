@@ -1,4 +1,4 @@
-"""``outrider demo``: a small real model on this machine, with and without drafts, and what it gained.
+"""``outrider demo``: a small real model on this machine, plain and with three kinds of drafts, and what they gained.
 
 Its four prompts are kinds of work in which texts repeat what they were given, and one in which they do not.
 """
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from outrider.engine.params import SamplingParams
     from outrider.runner import Runner
 
-MODEL = "smollm2-135m"
-DRAFTER = "ngram"
-MAX_TOKENS = 72  # with four prompts twice under a minute on two slow cores
+MODEL, DRAFT_MODEL = "smollm2-135m", "smollm2-135m-dflash"
+DRAFTERS = ("ngram", "dflash", "ddtree")
+WRITTEN_WITH = "ddtree"  # the text that is shown as it is written
+MAX_TOKENS = 72  # with four prompts four times about a minute on two slow cores
 SHOWN = "edit"  # the category of the prompt that is shown as it is written
 
 
@@ -37,12 +38,13 @@ def run() -> int:
 
     console = stdout()
     rows = demo_rows()
-    runner = open_runner(MODEL, drafter=DRAFTER, drafting=Drafting(), loading=Loading())
+    drafting = Drafting(draft_model=DRAFT_MODEL)
+    runner = open_runner(MODEL, drafter=WRITTEN_WITH, drafting=drafting, loading=Loading())
     prompts = encode(runner, [row.prompt for row in rows], chat=True)
     params = SamplingParams(max_tokens=MAX_TOKENS)
     _show(console, runner, rows, prompts, params)
-    console.print(Text("\nNow all four prompts, plain and with drafts, in turns:", style="dim"))
-    compared = measure(runner, prompts, [DRAFTER], params)
+    console.print(Text("\nNow all four prompts, plain and with each kind of drafts, in turns:", style="dim"))
+    compared = measure(runner, prompts, DRAFTERS, params)
     print_comparison(console, compared)
     _print_kinds(console, rows, compared)
     _print_verdict(console, compared)
@@ -68,7 +70,7 @@ def _show(
     heading = Text(f"{MODEL} edits a piece of code. ", style="bold")
     if console.is_terminal:
         heading.append("Coloured tokens", style=SHADES[0])
-        heading.append(" were guessed from the text so far and accepted; the further ahead, the ")
+        heading.append(" were guessed by a small drafter and accepted; the further ahead, the ")
         heading.append("bluer", style=SHADES[-1])
         heading.append(":")
     console.print(heading)
@@ -80,32 +82,31 @@ def _show(
 
 def _print_kinds(console: Console, rows: Sequence[Row], compared: "Compared") -> None:
     """Print the speed by kind of text, as the gain depends on little else."""
-    table = Table("kind of text", "plain tokens/s", "with drafts", "ratio")
+    from outrider.compare import PLAIN
+
+    table = Table("kind of text", "plain tokens/s", *DRAFTERS)
     for column in table.columns[1:]:
         column.justify = "right"
-    pairs = zip(compared.completions["none"], compared.completions[DRAFTER], strict=True)
-    for row, (plain, drafted) in zip(rows, pairs, strict=True):
-        table.add_row(
-            row.category,
-            f"{plain.tokens_per_second:.1f}",
-            f"{drafted.tokens_per_second:.1f}",
-            f"{drafted.tokens_per_second / plain.tokens_per_second:.2f}",
-        )
+    for index, row in enumerate(rows):
+        plain, *drafted = (compared.completions[name][index].tokens_per_second for name in (PLAIN, *DRAFTERS))
+        table.add_row(row.category, f"{plain:.1f}", *(f"{speed / plain:.2f} x" for speed in drafted))
     console.print(table)
 
 
 def _print_verdict(console: Console, compared: "Compared") -> None:
-    plain, drafted = compared.comparison.methods
-    acceptance = Acceptance.from_sequences(text.rounds for text in compared.completions[DRAFTER])
+    plain, *drafted = compared.comparison.methods
+    best = max(drafted, key=lambda method: method.ratio)
+    acceptance = Acceptance.from_sequences(text.rounds for text in compared.completions[best.drafter])
     wasted = acceptance.num_drafted - acceptance.num_accepted
-    same = "the same texts, token for token," if drafted.texts_equal else "the texts"
+    same = "the same texts, token for token," if best.texts_equal else "the texts"
     gain = (
-        f"Gained: with n-gram drafts the model wrote {same} at {drafted.ratio:.2f} times the speed, in "
-        f"{drafted.rounds} passes instead of {plain.rounds}."
+        f"Gained: with {best.drafter} the model wrote {same} at {best.ratio:.2f} times the speed, in "
+        f"{best.rounds} passes instead of {plain.rounds}."
     )
     cost = (
-        f"Cost: {wasted} of {acceptance.num_drafted} guessed tokens were computed for nothing; no weights, "
-        "no training. Where a text repeats nothing, drafting stops by itself and gains nothing."
+        f"Cost: {wasted} of {acceptance.num_drafted} guessed tokens were computed for nothing. ngram guesses from the "
+        f"text itself and needs no weights; dflash and ddtree run {DRAFT_MODEL}, 17 million parameters that "
+        "were trained for this model. Where drafting does not pay, it stops by itself."
     )
     for line in (gain, cost, *_NEXT):
         console.print(Text(line), soft_wrap=True)
@@ -113,6 +114,6 @@ def _print_verdict(console: Console, compared: "Compared") -> None:
 
 _NEXT = (
     "Next, on your own text:",
-    f'  outrider generate {MODEL} --chat --drafter {DRAFTER} "Your prompt"',
-    f"  outrider compare {MODEL} --drafter {DRAFTER} --prompts YOUR.jsonl",
+    f'  outrider generate {MODEL} --chat --drafter {WRITTEN_WITH} "Your prompt"',
+    f"  outrider compare {MODEL} --drafter {','.join(DRAFTERS)} --prompts YOUR.jsonl",
 )

@@ -1,10 +1,12 @@
 """What can be said against drafters, draft model and their options before anything is loaded. Needs no torch."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from outrider.checkpoint import resolve
 from outrider.checkpoint.known import KNOWN
+from outrider.checkpoint.shipped import SHIPPED, shipped_for
 from outrider.commands.options import Drafting
 from outrider.errors import CheckpointError, UnknownNameError, UsageError
 from outrider.registry import DRAFTERS
@@ -15,8 +17,10 @@ _OF_WEIGHTS = ("draft_model", "draft_tokens", "budget", "spine", "allow")
 UNUSED: dict[str, tuple[str, ...]] = {"none": _OF_WEIGHTS, "ngram": _OF_WEIGHTS, "dflash": ("budget", "spine")}
 
 
-def check_drafters(names: Sequence[str], drafting: Drafting) -> list[str]:
-    """Return the names of the drafters of a run, if they and their options go together.
+def check_drafters(names: Sequence[str], drafting: Drafting, model: str) -> Drafting:
+    """Return how a run drafts, if its drafters and their options go together.
+
+    Where no draft model is named and the drafters need one, it is the one that is shipped for the model.
 
     Raises:
         UsageError: an unknown name, an option that none of them uses, or a draft model that is missing.
@@ -28,11 +32,16 @@ def check_drafters(names: Sequence[str], drafting: Drafting) -> list[str]:
     _check_used(names, drafting)
     if drafting.draft_model is not None:
         check_draft_model(drafting.draft_model)
-    elif needing := [name for name in names if name in NEED_WEIGHTS]:
+        return drafting
+    needing = [name for name in names if name in NEED_WEIGHTS]
+    if not needing:
+        return drafting
+    shipped = shipped_for(model)
+    if shipped is None:
         raise UsageError(
             f"Drafter {needing[0]!r} needs a draft model: give --draft-model with a folder, a GGUF file or a hub name."
         )
-    return list(names)
+    return replace(drafting, draft_model=shipped)
 
 
 def _check_used(names: Sequence[str], drafting: Drafting) -> None:
@@ -55,7 +64,7 @@ def check_draft_model(name: str) -> None:
         UsageError: neither a path nor a name of the hub, or a folder of weights without a config.
     """
     path = Path(name).expanduser()
-    if not path.exists() and "/" not in name and name not in KNOWN:
+    if not path.exists() and "/" not in name and name not in {*KNOWN, *SHIPPED}:
         raise UsageError(
             f"Draft model {name!r}: expected a folder, a GGUF file, or owner/name on the hub; there is no such path."
         )

@@ -50,13 +50,13 @@ class Request:
 
 def run(request: Request, params: "SamplingParams") -> int:
     """Run the command; return its exit code."""
-    check_drafters([request.drafter], request.drafting)
+    drafting = check_drafters([request.drafter], request.drafting, request.model)
     check_trace(request)
     prompt = _prompt(request.source)
     runner = open_runner(
         request.model,
         drafter=request.drafter,
-        drafting=request.drafting,
+        drafting=drafting,
         loading=request.loading,
         weights=request.weights,
     )

@@ -10,6 +10,7 @@ from rich.text import Text
 from outrider.checkpoint import Source, open_checkpoint, resolve
 from outrider.checkpoint.cached import CachedModel, list_cached
 from outrider.checkpoint.known import KNOWN
+from outrider.checkpoint.shipped import SHIPPED
 from outrider.commands.opening import is_here
 from outrider.commands.screen import stderr, stdout, waiting
 from outrider.results import Record
@@ -55,14 +56,14 @@ def list_models() -> Listing:
         if name not in cached and known.hub in cached:  # two names of the same files, and both find them
             cached[name] = replace(cached[known.hub], name=name)
     absent = [_absent(name) for name in KNOWN if name not in cached]
-    here = sorted(cached.values(), key=lambda model: model.name not in KNOWN)
+    here = sorted(cached.values(), key=lambda model: (model.name not in KNOWN, model.name not in SHIPPED))
     return Listing(models=[*absent, *map(_present, here)])
 
 
 def _present(model: CachedModel) -> Listed:
     return Listed(
         name=model.name,
-        known=model.name in KNOWN,
+        known=model.name in {*KNOWN, *SHIPPED},
         cached=True,
         origin=model.origin,
         path=str(model.path),

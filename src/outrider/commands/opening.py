@@ -57,11 +57,14 @@ def _announce(model: str, telling: Waiting) -> None:
 
 
 def is_here(model: str) -> bool:
-    """Say whether the model is a path, or a known name that our cache or the hub's holds."""
+    """Say whether the model is a path, or a known name that the package, our cache or the hub's holds."""
     from outrider.checkpoint.cached import hub_models
     from outrider.checkpoint.known import KNOWN
     from outrider.checkpoint.package import cached_file
+    from outrider.checkpoint.shipped import SHIPPED
 
+    if model in SHIPPED:
+        return True
     if model in KNOWN:
         known = KNOWN[model]
         return cached_file(known.package) is not None or any(found.name == known.hub for found in hub_models())

@@ -92,8 +92,8 @@ def _header(request: Traced, drafters: Sequence[str], runner: "Runner", params: 
         model=request.model,
         dtype=dtype_name(request.loading, runner),
         drafters=list(drafters),
-        draft_model=request.drafting.draft_model,
-        draft=request.drafting.options(),
+        draft_model=runner.loaded.draft_model,
+        draft=runner.loaded.draft,
         sampling=asdict(params),
         provenance=provenance(threads=torch.get_num_threads(), seed=params.seed),
     )

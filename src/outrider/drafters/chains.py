@@ -8,6 +8,7 @@ Shape letters: B rows, K slots that predict, C words of a slot to choose among, 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import isnan
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from outrider.engine.interfaces import Slot
 from outrider.engine.rules import draw
 from outrider.engine.uniforms import DRAFT
 from outrider.engine.words import best_word, best_words
+from outrider.errors import UsageError
 from outrider.models.dflash.heads import Correction
 from outrider.models.dflash.network import DFlash, Draft
 
@@ -62,7 +64,8 @@ class Chains:
         self._drawing, self._drawn = drawing, _Rows.of(network, draft, drawing, depth) if drawing else None
         if self._drawn is not None:
             # The best score of a corrected slot depends on the tokens drawn before, that of the slot alone does not.
-            for row, chances in zip(drawing, _sure(self._drawn.logits_BKV).tolist(), strict=True):
+            for (row, slot), chances in zip(drawing.items(), _sure(self._drawn.logits_BKV).tolist(), strict=True):
+                _check_numbers(slot, chances)
                 self._chains[row].chances = chances
 
     @property
@@ -82,6 +85,15 @@ class Chains:
 def _sure(logits: Tensor) -> Tensor:
     """Probability of the best word, [..., C] to [...]."""
     return logits.softmax(-1).amax(-1)
+
+
+def _check_numbers(slot: Slot, chances: list[float]) -> None:
+    """Refuse to draw from what is no law; of best words nobody needs to ask, a wrong one is not accepted."""
+    if any(map(isnan, chances)):
+        raise UsageError(
+            f"The draft model's logits at position {slot.position} are no finite numbers, and nothing can be drawn "
+            "from them: it overflows in this dtype, or its weights are damaged. Take --dtype float32 or bfloat16."
+        )
 
 
 @dataclass(frozen=True, slots=True)
