@@ -14,6 +14,7 @@ import typer
 from typer.main import get_command
 
 from outrider import __version__
+from outrider.commands import doctor_options as d
 from outrider.commands import options as o
 from outrider.commands.exit_codes import INTERRUPTED
 from outrider.commands.groups import spread
@@ -25,8 +26,8 @@ BAD_INPUT = 2
 BROKEN_PIPE = 141
 ENGINE_PACKAGES = ("jinja2", "tokenizers", "torch")  # of the extra "engine"
 EXIT_CODES = (
-    "Exit codes: 0 fine; 1 compare found a real difference between texts, or repair found that nothing works; 2 bad "
-    "input, said in one line; 130 interrupted."
+    "Exit codes: 0 fine; 1 compare found a real difference between texts, repair found that nothing works, or doctor "
+    "found something; 2 bad input, said in one line, or nothing that doctor could examine; 130 interrupted."
 )
 # Plain help: drawing boxes would double the time that --help takes.
 _PLAIN = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
@@ -249,6 +250,50 @@ def inspect(
     from outrider.commands import inspect as command
 
     raise typer.Exit(command.run(command.Request(drafter=drafter, target=target, allow=allow or (), as_json=as_json)))
+
+
+@app.command()
+@spread
+def doctor(
+    url: Annotated[
+        str | None,
+        typer.Argument(help="A running vLLM, SGLang or llama.cpp server; it is only read.", show_default=False),
+    ] = None,
+    *,
+    known: d.Known,
+    written: d.Written,
+    checking: d.Checking,
+    rules: Annotated[bool, typer.Option("--list", help="Instead: list the rules.", show_default=False)] = False,
+    loading: o.Loading,
+) -> None:
+    """Say why acceptance or speed is low, how sure that is, what it costs, and what can be done.
+
+    Models that are named are looked at by their files' headers. The pair itself is run, healthy and with each fault put
+    in (DFlash; needs torch), with --prompts, or when --drafter and --target are all that is given.
+
+    Exit codes: 0 nothing found, 1 findings, 2 nothing could be examined.
+    """
+    if rules:
+        from outrider.commands import explain
+
+        explain.run_list()
+        return
+    if checking.lossless is not None:
+        from outrider.commands import doctor_lossless
+
+        code = doctor_lossless.run(checking.lossless, checking.reference, as_json=written.as_json)
+        raise typer.Exit(code)
+    from outrider.commands import doctor as command
+
+    raise typer.Exit(command.run(command.Request(url=url, known=known, written=written, loading=loading)))
+
+
+@app.command()
+def explain(code: Annotated[str, typer.Argument(help="A rule's code, as outrider doctor --list has them.")]) -> None:
+    """Print the page of a rule of the doctor: what it finds, how, what confirms it, what to do."""
+    from outrider.commands import explain as command
+
+    command.run(code)
 
 
 def run(arguments: Sequence[str]) -> int:

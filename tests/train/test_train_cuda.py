@@ -49,7 +49,7 @@ def test_flex_attention_gives_the_hidden_states_and_gradients_of_the_dense_mask(
     batch = batch_of(texts, [20, 9, 5, 3, 60, 30], rows=4, row_length=256, anchors=16, block_size=16).to(DEVICE)
     blocks = make_blocks(batch, Lesson.served(WIDE))
     features = torch.randn(4, 256, 384, generator=generator).to(DEVICE, dtype)
-    found = []
+    found, direction = [], torch.randn(192, generator=generator).to(DEVICE)
     for flex in (False, True):
         network = wide_network()
         network.compile_layers()
@@ -57,7 +57,7 @@ def test_flex_attention_gives_the_hidden_states_and_gradients_of_the_dense_mask(
             features, blocks.ids_BAN, blocks.positions_BS, visible(blocks, WIDE.layers, flex=flex), batch.blocks_P
         )
         hidden = network(shown)
-        hidden.float().square().mean().backward()
+        (hidden.float() * direction).mean().backward()  # of the norm's own mean square there would be no gradient
         found.append([hidden.detach().float(), *(parameter.grad for parameter in network.parameters())])
     for dense, flex in zip(*found, strict=True):
         scale = float(dense.abs().max())

@@ -53,7 +53,13 @@ class Features:
         """Run the target over a batch."""
         rows, length = batch.tokens_BT.shape
         out = self._target.forward(
-            _forest(batch), self._cache, slice(0, rows), self._lengths_B, span=length, taps=self._taps, mix=_mix(batch) if self._flex else None
+            _forest(batch),
+            self._cache,
+            slice(0, rows),
+            self._lengths_B,
+            span=length,
+            taps=self._taps,
+            mix=_mix(batch) if self._flex else None,
         )
         # The copy leaves inference mode: what is made within it cannot be kept for a backward pass.
         features_BTF = torch.cat([out.taps[tap] for tap in self._taps], -1)

@@ -1,0 +1,59 @@
+"""``python -m benchmarks.fault_counts TARGET DRAFTER PROMPTS... --out FILE``: a pair's counts with each fault put in.
+
+The target writes once. Each fault's counts are added to the file as they come: a run that is broken off goes on.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from outrider.checkpoint import resolve
+from outrider.commands.compare import encode
+from outrider.commands.prompts_file import read_rows
+from outrider.doctor.ablation.counts import Counts
+from outrider.doctor.ablation.faults import HEALTHY, usual_faults
+from outrider.doctor.ablation.run import measure, pair_of
+from outrider.models.dflash.formats import read_drafter
+from outrider.provenance import provenance
+from outrider.replay import record
+from outrider.runner import load
+
+
+def main() -> None:
+    """Record, then measure what the file does not hold yet."""
+    given = _parse()
+    runner = load(given.target, dtype="float32", device="cpu")
+    pair = pair_of(runner.target, read_drafter(resolve(given.drafter, report=print)))
+    rows = [row for path in given.prompts for row in read_rows(path)]
+    prompts = encode(runner, [row.prompt for row in rows], chat=None)
+    recording = record(
+        runner.target, prompts, max_tokens=given.max_tokens, stop_ids=runner.tokenizer.stop_ids, report=print
+    )
+    found: dict[str, Any] = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {"counts": {}}
+    found["tokens"] = [len(text.tokens_T) for text in recording.texts]
+    for fault in (HEALTHY, *usual_faults(pair.config, pair.target.shape.num_layers)):
+        if fault.label not in found["counts"]:
+            found["counts"][fault.label] = _plain(measure(fault, pair, recording, print))
+            found["provenance"] = provenance(threads=torch.get_num_threads(), seed=0).model_dump()
+            given.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def _plain(counts: Counts) -> dict[str, Any]:
+    return {"rounds": counts.rounds_X.astype(int).tolist(), "hits": counts.hits_XK.astype(int).tolist()}
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target")
+    parser.add_argument("drafter")
+    parser.add_argument("prompts", type=Path, nargs="+")
+    parser.add_argument("--max-tokens", type=int, default=96)
+    parser.add_argument("--out", type=Path, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

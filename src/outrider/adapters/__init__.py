@@ -1,0 +1,1 @@
+"""What engines print and report, read; one module an engine. No torch."""

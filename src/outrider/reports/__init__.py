@@ -1,0 +1,1 @@
+"""Verdicts for eyes: terminal, Markdown, one HTML file. No torch."""
