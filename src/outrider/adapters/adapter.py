@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from outrider.adapters.counts import Counts
 from outrider.adapters.launch import Launch
@@ -37,11 +37,11 @@ class Adapter(Protocol):
         pages: addresses that answer JSON, as far as versions have them.
     """
 
-    name: str
-    prefix: str
-    programs: re.Pattern[str]
-    marks: re.Pattern[str]
-    pages: tuple[str, ...]
+    name: ClassVar[str]
+    prefix: ClassVar[str]
+    programs: ClassVar[re.Pattern[str]]
+    marks: ClassVar[re.Pattern[str]]
+    pages: ClassVar[tuple[str, ...]]
 
     def counts(self, samples: Samples) -> Counts:
         """Return what ``/metrics`` says."""

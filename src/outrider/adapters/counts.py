@@ -60,7 +60,7 @@ class Counts:
             "acceptance_rate": rate,
             "mean_acceptance_length": length,
             "tokens_per_second": speed,
-            "prefix_cache_hit_rate": hits,
+            "prefix_cache_hit_rate": hits or None,  # no hit may be a fault, or prompts that share nothing
         }
 
 

@@ -54,7 +54,7 @@ def pooled(intervals: Sequence[Interval], running: Sequence[tuple[float, float, 
         "accepted": sum(one.accepted for one in intervals) if intervals else None,
         "accepted_per_position": _rates(intervals),
         "tokens_per_second": fmean(speed for speed, *_ in running) if running else None,
-        "prefix_cache_hit_rate": hits[-1] if hits else None,
+        "prefix_cache_hit_rate": (hits[-1] or None) if hits else None,
     }
     busy = [requests for _, requests, _ in running if requests > 0]
     return {"counters": counters, "traffic": {"concurrency": median(busy) if busy else None}}

@@ -50,6 +50,11 @@ class Launch:
         """Say whether one of them is there."""
         return any(name in self.options for name in names)
 
+    def settings(self) -> dict[str, Any]:
+        """Return options and environment, whole numbers as such."""
+        given = {**self.options, **self.environment}
+        return {key: int(v) if isinstance(v, str) and v.isdigit() else v for key, v in given.items()}
+
     def after(self, *words: str) -> str | None:
         """Return the word that follows one of these: ``vllm serve MODEL``."""
         for first, second in zip(self.words, self.words[1:], strict=False):

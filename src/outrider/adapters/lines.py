@@ -4,17 +4,22 @@ import re
 from collections.abc import Iterable, Sequence
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_COMPLAINT = re.compile(
+    r"\b(WARNING|WARN|ERROR|CRITICAL|Traceback|W|E)\b|warning:|error:|fail|not (be )?(supported|used|found)|"
+    r"ignor|fall(s|ing)? ?back|deprecat|missing|mismatch|preempt|out of memory|skipp",
+)
 _TELLING = re.compile(
-    r"warn|error|exception|specul|draft|dflash|eagle|mtp|ngram|accept|auxiliary|mask|sliding|causal|prefix.?cach|"
-    r"cuda graph|attention backend|preempt|out of memory|kv cache|ignor|fall(s|ing)? back|not supported|deprecat|"
-    r"sharing|resolved architecture",
+    r"auxiliary layers|Detected (EAGLE|MTP|DFlash)|mask (token|embedding)|Overriding draft|Resolved architecture|"
+    r"speculative implementation|extract_layers|n_extract|block_size=|Loading drafter|draft attention",
     re.IGNORECASE,
 )
-_PERIODIC = re.compile(r"SpecDecoding metrics|throughput|Decode batch|Prefill batch|draft acceptance|statistics draft")
+_SETTINGS = re.compile(r"non-default args|with config: model=|server_args=|ServerArgs\(|Namespace\(")
 _FAILURE = re.compile(
     r"^(?:.*?\b(?:ERROR|CRITICAL|E)\b.*?)?(?P<said>\b[\w.]*(?:Error|Exception|GGML_ASSERT|GGML_ABORT|Fault)\b\s*[:(].*)$"
 )
-_SYSTEM = re.compile(r"CUDA error|out of memory|Segmentation fault|illegal (instruction|memory)|core dumped", re.I)
+_SYSTEM = re.compile(
+    r"CUDA error|out of memory|Segmentation fault|illegal (instruction|memory)|core dumped", re.IGNORECASE
+)
 KEPT, LONGEST = 120, 400
 
 
@@ -23,11 +28,15 @@ def plain(text: str) -> list[str]:
     return [line.rstrip() for line in _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n").split("\n")]
 
 
-def excerpt(lines: Iterable[str]) -> str | None:
-    """Return the lines that tell something, repeated ones once; numbers and times do not make a line another."""
+def excerpt(lines: Iterable[str], ordinary: re.Pattern[str]) -> str | None:
+    """Return complaints and what was found out about the drafter; those that differ in numbers alone once.
+
+    Settings that a server prints whole are left out, and ``ordinary`` lines, which healthy servers print too: words in
+    them do not say that something went wrong.
+    """
     kept: dict[str, str] = {}
     for line in lines:
-        if _TELLING.search(line) and not _PERIODIC.search(line):
+        if (_COMPLAINT.search(line) or _TELLING.search(line)) and not (_SETTINGS.search(line) or ordinary.search(line)):
             kept.setdefault(re.sub(r"\d+", "0", line), line[:LONGEST])
             if len(kept) >= KEPT:
                 break

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from outrider.adapters.adapter import Logged, Part, compact
 from outrider.adapters.counts import Counts
@@ -26,16 +26,24 @@ _MODEL = re.compile(r"load(?:_model|ing)?:.*?(?:model|draft model) '(?P<path>[^'
 _SPEED = re.compile(r"\beval time = .*?(?P<speed>[\d.]+) tokens per second")
 _IMPLEMENTATION = re.compile(r"adding speculative implementation '([\w-]+)'")
 _MOST = re.compile(r"n_max ?= ?(\d+)")
+_ORDINARY = re.compile(
+    r"speculative implementation|extract_layers|n_extract|block_size=|control.looking token|special_eos|embedded Jinja|"
+    r"llama_model_loader|print_info|load_tensors|tokenizer|set_abort|warming up|unused tensor|-?verbos"
+)
 
 
 class LlamaCpp:
     """Adapter of llama.cpp's server."""
 
-    name = "llama.cpp"
-    prefix = "llamacpp:"
-    programs = re.compile(r"llama[-_.](server|cli|cpp)|llama\.cpp|--spec-type|--draft-max", re.IGNORECASE)
-    marks = re.compile(r"llama_|draft acceptance|\bslot +\w|\bsrv +\w|ggml_|speculative implementation")
-    pages = ("/props", "/v1/models", "/slots")
+    name: ClassVar[str] = "llama.cpp"
+    prefix: ClassVar[str] = "llamacpp:"
+    programs: ClassVar[re.Pattern[str]] = re.compile(
+        r"llama[-_.](server|cli|cpp)|llama\.cpp|--spec-type|--draft-max", re.IGNORECASE
+    )
+    marks: ClassVar[re.Pattern[str]] = re.compile(
+        r"llama_|draft acceptance|\bslot +\w|\bsrv +\w|ggml_|speculative implementation"
+    )
+    pages: ClassVar[tuple[str, ...]] = ("/props", "/v1/models", "/slots")
 
     def counts(self, samples: Samples) -> Counts:
         """Counters are cumulative and without the bonus token; rounds without a draft are not counted."""
@@ -82,12 +90,10 @@ class LlamaCpp:
         return compact(
             {
                 "method": None if kind == "none" else method,
-                "engine": {"settings": {**launch.options, **cache, **launch.environment}},
+                "engine": {"settings": launch.settings() | cache},
                 "target": {"name": launch.get("m", "model", "hf", "hfr", "hf_repo")},
                 "drafter": {"name": draft},
-                "speculation": {
-                    "num_speculative_tokens": most or (USUAL_DRAFT if kind and kind != "none" else None)
-                },
+                "speculation": {"num_speculative_tokens": most or (USUAL_DRAFT if kind and kind != "none" else None)},
             }
         )
 
@@ -107,7 +113,7 @@ class LlamaCpp:
             "drafter": {"name": paths[1] if len(paths) > 1 else None},
             "speculation": {"num_speculative_tokens": int(most.group(1)) if kind and most else None},
             "error": failure(lines),
-            "log": excerpt(lines),
+            "log": excerpt(lines, _ORDINARY),
         }
         return Logged(compact(part), unread)
 

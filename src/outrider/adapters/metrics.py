@@ -69,7 +69,7 @@ def read_metrics(text: str, wanted: Callable[[str], bool] = lambda _name: True) 
 
 def positions(found: dict[str, float]) -> tuple[float, ...]:
     """Values by position in the order of positions; those after a gap are left out."""
-    values = []
+    values: list[float] = []
     while str(len(values)) in found:
         values.append(found[str(len(values))])
     return tuple(values)

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
-from typing import Any
+from typing import Any, ClassVar
 
 from outrider.adapters.adapter import Logged, Part, compact
 from outrider.adapters.counts import Counts
@@ -25,6 +25,7 @@ _VALUES = {
 _ARGUMENTS = re.compile(r"server_args=ServerArgs\((.*)")
 _ARGUMENT = re.compile(r"(\w+)=('(?:[^'\\]|\\.)*'|[\w.+-]+)")
 _TAG = re.compile(r":v?(\d[\w.]*)")
+_ORDINARY = re.compile(r"FutureWarning|DeprecationWarning|UserWarning|Resolved architecture")
 _ANCHORED = frozenset({"dflash", "dflash2", "mtp", "eagle", "eagle3", "draft_model"})
 """Methods whose number of draft tokens counts the token that is verified along."""
 
@@ -32,11 +33,11 @@ _ANCHORED = frozenset({"dflash", "dflash2", "mtp", "eagle", "eagle3", "draft_mod
 class SGLang:
     """Adapter of SGLang."""
 
-    name = "sglang"
-    prefix = "sglang:"
-    programs = re.compile(r"\bsglang\b|lmsysorg/sglang", re.IGNORECASE)
-    marks = re.compile(r"Decode batch|Prefill batch|\bsglang\b|server_args=")
-    pages = ("/server_info", "/get_server_info", "/v1/models")
+    name: ClassVar[str] = "sglang"
+    prefix: ClassVar[str] = "sglang:"
+    programs: ClassVar[re.Pattern[str]] = re.compile(r"\bsglang\b|lmsysorg/sglang", re.IGNORECASE)
+    marks: ClassVar[re.Pattern[str]] = re.compile(r"Decode batch|Prefill batch|\bsglang\b|server_args=")
+    pages: ClassVar[tuple[str, ...]] = ("/server_info", "/get_server_info", "/v1/models")
 
     def counts(self, samples: Samples) -> Counts:
         """Lengths and rates are gauges of the last window; only verification calls are counted."""
@@ -68,12 +69,8 @@ class SGLang:
     def command(self, launch: Launch) -> Part:
         """``sglang serve`` or ``python -m sglang.launch_server``."""
         tag = _TAG.search((launch.image or "").rpartition("/")[2])
-        part = _arguments(launch.options | {"model_path": launch.get("model_path", "model")})
-        engine = part.get("engine", {})
-        engine = {
-            "version": tag.group(1) if tag else None,
-            "settings": engine.get("settings", {}) | launch.environment,
-        }
+        part = _arguments(launch.settings() | {"model_path": launch.get("model_path", "model")})
+        engine = part["engine"] | {"version": tag.group(1) if tag else None}
         return compact(part | {"engine": engine})
 
     def log(self, lines: Sequence[str]) -> Logged:
@@ -88,7 +85,7 @@ class SGLang:
             "tokens_per_second": fmean(speeds) if (speeds := [r["speed"] for r in busy if "speed" in r]) else None,
         }
         traffic = {"concurrency": median(row["running"] for row in busy) if busy else None}
-        part |= {"counters": counters, "traffic": traffic, "error": failure(lines), "log": excerpt(lines)}
+        part |= {"counters": counters, "traffic": traffic, "error": failure(lines), "log": excerpt(lines, _ORDINARY)}
         return Logged(compact(part), unread)
 
 

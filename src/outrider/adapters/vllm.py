@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from outrider.adapters.adapter import Logged, Part, compact
 from outrider.adapters.counts import Counts
@@ -28,17 +28,25 @@ _ARGUMENTS = re.compile(r"non-default args: (\{.*)$")
 _VERSION = re.compile(r"(?:LLM engine \(v|vLLM (?:API server )?version v?)([\w.+-]+)")
 _TAPS = re.compile(r"Using (?:Eagle3 )?auxiliary layers from [\w ]+: [(\[]([\d, ]+)[)\]]")
 _TAG = re.compile(r":v?(\d[\w.+-]*)$")
-_OWN = {"model", "model_tag", "quantization", "speculative_config", "speculative-config"}
+_ORDINARY = re.compile(
+    r"ulimit|Enforce eager set|Inductor compilation was disabled|max_num_scheduled_tokens is set|Triton|LD_PRELOAD|"
+    r"Detected (EAGLE|MTP) model|won't work with speculative decoding|FutureWarning|DeprecationWarning|OMP_NUM_THREADS|"
+    r"Model Runner V2 requires|Resolved architecture|Overriding draft model max model len|Loading drafter model|"
+    r"auxiliary layers from|Default vLLM sampling parameters|[Uu]sage stat|max_position_embeddings|TORCH_CUDA_ARCH"
+)
+_OWN = {"model", "model_tag", "quantization", "speculative_config", "sc"}
 
 
 class Vllm:
     """Adapter of vLLM."""
 
-    name = "vllm"
-    prefix = "vllm:"
-    programs = re.compile(r"\bvllm\b|vllm/vllm-openai", re.IGNORECASE)
-    marks = re.compile(r"SpecDecoding metrics|LLM engine \(v|\bvllm\b|EngineCore|\[loggers\.py|non-default args")
-    pages = ("/version", "/v1/models", "/server_info?config_format=json")
+    name: ClassVar[str] = "vllm"
+    prefix: ClassVar[str] = "vllm:"
+    programs: ClassVar[re.Pattern[str]] = re.compile(r"\bvllm\b|vllm/vllm-openai", re.IGNORECASE)
+    marks: ClassVar[re.Pattern[str]] = re.compile(
+        r"SpecDecoding metrics|LLM engine \(v|\bvllm\b|EngineCore|\[loggers\.py|non-default args"
+    )
+    pages: ClassVar[tuple[str, ...]] = ("/version", "/v1/models", "/server_info?config_format=json")
 
     def counts(self, samples: Samples) -> Counts:
         """Counters are cumulative and without the bonus token; engines of one server are summed."""
@@ -70,19 +78,20 @@ class Vllm:
 
     def command(self, launch: Launch) -> Part:
         """``vllm serve MODEL ...``, ``python -m vllm.entrypoints.openai.api_server --model ...`` or a container."""
-        options = {key: value for key, value in launch.options.items() if key not in _OWN}
+        given = launch.settings()
+        settings = {key: value for key, value in given.items() if key not in _OWN and "." not in key}
         tag = _TAG.search(launch.image or "")
-        given = as_json(launch.get("speculative_config", "sc"))
+        config = as_json(launch.get("speculative_config", "sc"))
         dotted = {
-            key.split(".", 1)[1]: int(value) if isinstance(value, str) and value.isdigit() else value
-            for key, value in launch.options.items() if key.startswith(("speculative_config.", "sc."))
+            key.split(".", 1)[1]: value
+            for key, value in given.items() if key.startswith(("speculative_config.", "sc."))
         }  # fmt: skip
-        speculation = {**(given if isinstance(given, Mapping) else {}), **dotted}
+        speculation = {**(config if isinstance(config, Mapping) else {}), **dotted}
         return compact(
             {
                 "engine": {
                     "version": tag.group(1) if tag else None,
-                    "settings": options | launch.environment,
+                    "settings": settings,
                 },
                 "target": {
                     "name": launch.get("model") or launch.after("serve"),
@@ -104,7 +113,7 @@ class Vllm:
         part = started | {
             "engine": {"version": version.group(1) if version else None, "settings": settings},
             "error": failure(lines),
-            "log": excerpt(lines),
+            "log": excerpt(lines, _ORDINARY),
         } | pooled(intervals, _running(lines))  # fmt: skip
         return Logged(compact(part), unread)
 

@@ -24,9 +24,11 @@ PATTERNS = [
     *("*.json", "*.safetensors", "*.jinja", "tokenizer*", "merges.txt", "vocab.txt"),
     *("mask_embedding.pt", "README.md"),  # of drafters: a vector of their own, and what they were trained on
 ]
+HEADERS = ["config.json", "generation_config.json", "README.md"]
 # Second copies of the weights in another layout, and exports for other engines.
 UNWANTED = ["consolidated*", "original/*", "onnx/*", "metal/*"]
 ANSWER_S = 4.0
+SHAPES_S = 20.0  # of a model in many shards: a header each
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,36 @@ def fetch_snapshot(repo: str) -> tuple[Path, str]:
         needed=sum(file.size or 0 for file in answer.files if _is_wanted(file.rfilename)),
     )
     return Path(folder), Path(folder).name
+
+
+def fetch_headers(repo: str) -> tuple[Path, dict[str, tuple[int, ...]]]:
+    """Return a folder with ``repo``'s small files and the shapes of its tensors, without downloading weights.
+
+    Shapes come from the headers on the hub; they are empty where only the cache answers, or where it holds no
+    safetensors.
+
+    Raises:
+        FetchError: as for `fetch_snapshot`.
+    """
+    from huggingface_hub import HfApi, snapshot_download
+
+    answer = _ask(repo)
+    folder = _download(
+        lambda: snapshot_download(
+            repo,
+            allow_patterns=HEADERS,
+            ignore_patterns=UNWANTED,
+            local_files_only=answer.problem is not None,
+        ),
+        repo,
+        answer,
+        needed=sum(f.size or 0 for f in answer.files if any(fnmatch(f.rfilename, p) for p in HEADERS)),
+    )
+    if not any(file.rfilename.endswith(".safetensors") for file in answer.files):
+        return Path(folder), {}
+    found = _within(SHAPES_S, lambda: HfApi().get_safetensors_metadata(repo))
+    parts = found.files_metadata.values()
+    return Path(folder), {name: tuple(info.shape) for part in parts for name, info in part.tensors.items()}
 
 
 def _is_wanted(name: str) -> bool:

@@ -60,6 +60,12 @@ def resolve(name: str, *, report: Callable[[str], None] = _silent) -> Source:
     return _hub(name)
 
 
+def is_hub_name(name: str) -> bool:
+    """Say whether this is ``owner/name`` on the hub, and nothing that lies here."""
+    plain = HUB_NAME.fullmatch(name) and not name.lower().endswith(".gguf") and name[0] != "."
+    return bool(plain) and name not in (*KNOWN, *SHIPPED) and not Path(name).expanduser().exists()
+
+
 def _local(name: str) -> Source | None:
     path = Path(name).expanduser()
     if (path / "config.json").is_file():

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from outrider.checkpoint import Checkpoint
+from outrider.checkpoint.card import training_notes
 from outrider.checkpoint.known import KNOWN
-from outrider.commands.drafter_card import training_notes
 from outrider.commands.engines import Case, EngineAdvice, advise
 from outrider.commands.model_facts import MemoryNeed, memory_needs, rope_text, stored_bytes
 from outrider.errors import CheckpointError, UnsupportedError

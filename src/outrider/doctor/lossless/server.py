@@ -1,23 +1,16 @@
 """Asks an OpenAI-compatible server for texts with log-probabilities. Reads; every request has a time limit."""
 
-import json
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
+from outrider.doctor.web import RefusedError, base, cut, get_json
 from outrider.errors import UsageError
 
+__all__ = ["Answer", "RefusedError", "Server"]
 TOP = 5  # log-probabilities a token: as many as every server gives
 SECONDS = 120.0
 # Servers cut the law by default (llama.cpp), or as the model's generation_config.json says (vLLM, SGLang).
 WHOLE_LAW = {"top_p": 1.0, "top_k": 1 << 20, "min_p": 0.0, "repetition_penalty": 1.0}
-
-
-class RefusedError(UsageError):
-    """The server answers, and says no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +33,7 @@ class Server:
     """One server."""
 
     def __init__(self, url: str, *, seconds: float = SECONDS) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise UsageError(f"{url!r}: expected the address of a server, e.g. http://localhost:8000.")
-        self.url = url.rstrip("/").removesuffix("/v1")
+        self.url = base(url)
         self._seconds = seconds
         self.model = self._first_model()
 
@@ -61,7 +51,7 @@ class Server:
             return _answer(choice["text"], choice.get("logprobs"))
         except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
             raise UsageError(
-                f"{self.url}/v1/completions: expected a completion with choices, found {_cut(answer)}."
+                f"{self.url}/v1/completions: expected a completion with choices, found {cut(answer)}."
             ) from error
 
     def _first_model(self) -> str:
@@ -69,29 +59,10 @@ class Server:
         try:
             return str(found["data"][0]["id"])
         except (KeyError, IndexError, TypeError) as error:
-            raise UsageError(f"{self.url}/v1/models: expected a list of models, found {_cut(found)}.") from error
+            raise UsageError(f"{self.url}/v1/models: expected a list of models, found {cut(found)}.") from error
 
     def _get(self, path: str, body: dict[str, Any] | None) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        request = Request(self.url + path, data=data, headers={"Content-Type": "application/json"})  # noqa: S310 -- checked
-        try:
-            with urlopen(request, timeout=self._seconds) as response:  # noqa: S310 -- http or https, checked above
-                return json.loads(response.read())
-        except HTTPError as error:
-            with error:
-                said = error.read(300).decode(errors="replace")
-            raise RefusedError(f"{self.url}{path} answers {error.code}: {_cut(said)}.") from error
-        except TimeoutError as error:
-            raise self._late(path) from error
-        except URLError as error:
-            if isinstance(error.reason, TimeoutError):
-                raise self._late(path) from error
-            raise UsageError(f"Cannot reach {self.url}: {error.reason}. Is the server up?") from error
-        except (OSError, HTTPException, ValueError) as error:
-            raise UsageError(f"{self.url}{path}: expected JSON, found {_cut(error)}.") from error
-
-    def _late(self, path: str) -> UsageError:
-        return UsageError(f"{self.url}{path} gave no answer within {self._seconds:g} s; it hangs or is overloaded.")
+        return get_json(self.url + path, seconds=self._seconds, body=body)
 
 
 def _answer(text: str, found: Any) -> Answer:
@@ -112,8 +83,3 @@ def _answer(text: str, found: Any) -> Answer:
     if not len(tokens) == len(logprobs) == len(tops):
         return Answer(str(text))
     return Answer(str(text), tokens, logprobs, tops)
-
-
-def _cut(found: Any) -> str:
-    text = " ".join(str(found).split())
-    return text if len(text) <= 160 else text[:157] + "..."  # noqa: PLR2004 -- of a line

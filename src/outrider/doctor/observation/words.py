@@ -32,8 +32,8 @@ class Words:
         return cls({where: " ".join(text.lower().split()) for where, text in texts.items() if text})
 
     def find(self, pattern: str, where: Iterable[str] = (), *, deniable: bool = True) -> str | None:
-        """Where the pattern stands, or None; ``where`` empty searches error, log, notes, training and traffic."""
-        places = tuple(where) or ("error", "log", "notes", "training", "traffic")
+        """Where the pattern stands, or None; ``where`` empty searches error, log, notes and traffic."""
+        places = tuple(where) or ("error", "log", "notes", "traffic")
         for place in places:
             text = self.texts.get(place, "")
             for match in re.finditer(pattern, text):

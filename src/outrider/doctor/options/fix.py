@@ -1,4 +1,4 @@
-"""The fix in place of one finding: its first remedy, what it should give, and a command where one does it."""
+"""The fix in place of one finding: what it should give, and a command where one does it."""
 
 import shlex
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def fix(o: Observation, finding: Finding) -> Way | None:
         return None
     per_round = _per_round(o, finding)
     return Way(
-        name=f"Fix {finding.cause.replace('_', ' ')} in place: {finding.remedy[0]}",
+        name=f"Fix {finding.cause.replace('_', ' ')} in place",
         tokens_per_round=per_round,
         tokens_per_second=_per_second(o, per_round),
         effort="minutes" if finding.cause in FLAGS else "hours",
