@@ -77,9 +77,59 @@ def test_a_remedy_known_before_is_kept():
 
 def test_the_curve_of_the_healthy_pair_accuses_nobody_that_was_tried():
     found, best = merged(seen(HEALTHY), Verdict(summary="x"), table())
-    assert "healthy pair" in found.summary
+    assert "as it was observed" in found.summary
     assert best == []
     assert all(one.confidence < 0.3 for one in found.findings)
+
+
+SICK = (0.05, 0.005, 0.0)
+WELL = (0.7, 0.5, 0.3)
+
+
+def reading(cause, rates):
+    return Entry(Fault(name=f"another {cause}", strength="", cause=cause, how=""), counts(rates))
+
+
+def sick_table(*better):
+    faults = (reading("prefix_cache", (0.04, 0.004, 0.0)), *better)
+    return AblationTable(counts(SICK), faults)
+
+
+def test_a_reading_of_the_files_that_drafts_better_is_the_finding():
+    found, _ = merged(seen(SICK), static(), sick_table(reading("wrong_layer_ids", WELL)))
+    first = found.findings[0]
+    assert (first.cause, first.standing) == ("wrong_layer_ids", "confirmed")
+    assert first.effect.tokens_per_round[1] == pytest.approx(sum(SICK) - sum(WELL), abs=0.01)
+    assert "2.50 tokens a round" in found.summary
+    assert first.remedy
+
+
+def test_readings_that_were_searched_count_as_well():
+    found, _ = merged(seen(SICK), static(), sick_table(), [reading("mask_token", WELL)])
+    assert (found.findings[0].cause, found.findings[0].standing) == ("mask_token", "confirmed")
+    assert sum(one.confidence for one in found.findings) <= 1.001
+
+
+def test_longer_drafts_or_other_sampling_are_no_mistake_in_files():
+    found, _ = merged(seen(SICK), static(), sick_table(reading("num_speculative_tokens", WELL)))
+    assert found.findings[0].cause != "num_speculative_tokens"
+
+
+def test_a_pair_that_drafts_in_no_reading_is_untrained():
+    found, _ = merged(seen(SICK), static(), sick_table(), [])
+    assert (found.findings[0].cause, found.findings[0].standing) == ("undertrained_drafter", "likely")
+    assert "In no reading" in found.summary
+
+
+def test_files_are_not_blamed_for_what_the_pair_does_not_do_here():
+    found, _ = merged(seen((0.4, 0.1, 0.02)), static(), sick_table(reading("wrong_layer_ids", WELL)))
+    first = found.findings[0]
+    assert "the same files" not in " ".join(first.evidence) or first.confidence < 0.3
+
+
+def test_files_are_judged_without_an_observed_curve_too():
+    found, _ = merged(Evidence(schema=1), static(), sick_table(reading("wrong_layer_ids", WELL)))
+    assert found.findings[0].cause == "wrong_layer_ids"
 
 
 def test_without_an_observed_curve_the_verdict_stays_and_says_what_is_missing():

@@ -1,6 +1,6 @@
 """Runs a pair healthy and with each fault, and brings what that says into the verdict."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from outrider.checkpoint import resolve
@@ -10,13 +10,18 @@ from outrider.commands.opening import open_runner
 from outrider.commands.options import Drafting
 from outrider.commands.prompts_file import read_rows
 from outrider.commands.screen import stderr, stdout, waiting
+from outrider.errors import CheckpointError, UsageError
 from outrider.reports.words import Curve
 
 if TYPE_CHECKING:
     from outrider.commands.doctor import Request
-    from outrider.doctor.ablation.table import AblationTable
+    from outrider.doctor.ablation.inject import Pair
+    from outrider.doctor.ablation.table import AblationTable, Entry
     from outrider.doctor.evidence import Evidence
     from outrider.doctor.verdict import Verdict
+    from outrider.models.dflash.formats import DraftCheckpoint
+    from outrider.replay import Recording
+    from outrider.runner import Runner
 
 MAX_TOKENS = 128
 
@@ -30,33 +35,58 @@ def ablated(request: "Request", evidence: "Evidence", verdict: "Verdict") -> tup
     from outrider.commands.doctor_ablation_print import print_table
     from outrider.doctor.ablation_verdict import merged
 
-    table = _table(request)
+    table, more = _run(request)
     if not request.written.as_json:
         print_table(stdout(), table)
-    found, best = merged(evidence, verdict, table)
+    found, best = merged(evidence, verdict, table, more)
     curves = [Curve("the pair here", table.healthy.curve, table.healthy.rounds)]
     curves += [Curve(f"with {entry.fault.label}", entry.counts.curve) for entry in best]
     return found, curves
 
 
-def _table(request: "Request") -> "AblationTable":
-    from outrider.models.dflash.formats import read_drafter
+def _run(request: "Request") -> tuple["AblationTable", "Sequence[Entry] | None"]:
+    """Measure the pair with each fault; where it hardly drafts and no fault mends it, search another reading."""
+    from outrider.doctor.ablation.gains import HARDLY, gains
+    from outrider.doctor.ablation.run import ablate_recorded, pair_of
+    from outrider.replay import record
 
     known = request.known
-    assert known.drafter is not None  # noqa: S101 -- checked by the command
-    assert known.target is not None  # noqa: S101 -- likewise
+    assert known.target is not None  # noqa: S101 -- checked by the command
     rows = demo_rows() if known.prompts is None else read_rows(known.prompts)
-    with waiting(stderr()) as telling:
-        drafter = read_drafter(resolve(known.drafter, report=telling.say))
+    drafter = _drafter(request)
     runner = open_runner(known.target, drafter="none", drafting=Drafting(), loading=request.loading)
     prompts = encode(runner, [row.prompt for row in rows], chat=None)
-    from outrider.doctor.ablation.run import ablate, pair_of
-
     with waiting(stderr()) as telling:
-        return ablate(
-            pair_of(runner.target, drafter),
-            prompts,
-            max_tokens=MAX_TOKENS,
-            stop_ids=runner.tokenizer.stop_ids,
-            told=telling.spin,
-        )
+        pair = pair_of(runner.target, drafter)
+        telling.spin("The target writes")
+        stop_ids = runner.tokenizer.stop_ids
+        recording = record(runner.target, prompts, max_tokens=MAX_TOKENS, stop_ids=stop_ids, report=telling.spin)
+        table = ablate_recorded(pair, recording, told=telling.spin)
+        if table.healthy.length >= HARDLY or gains(table):
+            return table, None
+        return table, _reread(request, pair, runner, recording, telling.spin)
+
+
+def _drafter(request: "Request") -> "DraftCheckpoint":
+    """Open the drafter; what is wrong with its config and leaves it readable is for the doctor to judge."""
+    from outrider.models.dflash.formats import examine, read_drafter
+
+    assert request.known.drafter is not None  # noqa: S101 -- checked by the command
+    with waiting(stderr()) as telling:
+        source = resolve(request.known.drafter, report=telling.say)
+    return read_drafter(source, allow=[one.key for one in examine(source).problems if not one.fatal])
+
+
+def _reread(
+    request: "Request", pair: "Pair", runner: "Runner", recording: "Recording", told: Callable[[str], None]
+) -> "Sequence[Entry] | None":
+    """Search another reading of the drafter's files; None where it is of a kind that cannot be searched."""
+    from outrider.doctor.ablation.reread import reread
+    from outrider.repair.opening import open_unsure
+
+    assert request.known.drafter is not None  # noqa: S101 -- checked by the command
+    try:
+        unsure = open_unsure(request.known.drafter, report=told)
+        return reread(unsure, pair, runner.tokenizer, recording, told=told)
+    except (UsageError, CheckpointError):
+        return None

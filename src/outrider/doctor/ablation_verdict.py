@@ -1,16 +1,17 @@
 """An ablation brought into a verdict: what explains the observed curve is named, what was tried and does not is not.
 
 Causes that were tried share what is not left to the unexplained and the invisible; those that were not tried keep
-their order and share that rest.
+their order and share that rest. Where the pair drafts here as it was observed, its files are to blame or nothing is:
+a reading of them that drafts better is the finding (``ablation_files``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, Explained, Explanation, Observed, explain
 from outrider.doctor.ablation.table import AblationTable, Entry
+from outrider.doctor.ablation_files import blamed, code_of
 from outrider.doctor.evidence import Evidence
 from outrider.doctor.observation import Observation
-from outrider.doctor.rule import RULES
 from outrider.doctor.verdict import Cause, Effect, Finding, Standing, Verdict
 
 SHOWN = 0.02  # probability from which a cause is named
@@ -18,16 +19,30 @@ CONFIRMED, LIKELY = 0.9, 0.5
 CURVES = 1  # of faults, beside the observed one
 
 
-def merged(evidence: Evidence, verdict: Verdict, table: AblationTable) -> tuple[Verdict, list[Entry]]:
+def merged(
+    evidence: Evidence, verdict: Verdict, table: AblationTable, more: Sequence[Entry] | None = None
+) -> tuple[Verdict, list[Entry]]:
     """Return the verdict with what the ablation says, and the entries that explain the observed curve best.
 
-    Without an observed curve the verdict stays as it is but for what to do next.
+    Args:
+        evidence: what is known; without an observed curve only the pair's own files are judged.
+        verdict: by files and counters.
+        table: of the pair as its files are.
+        more: other readings of the files that were searched; None where they were not.
     """
     reading = Observation(evidence).reading
     if not reading.rounds or not reading.positions or reading.conflicts:
         need = "counters with rounds and acceptance per position, to compare with the table of faults"
-        return verdict.model_copy(update={"next": [need, *verdict.next]}), []
-    found = explain(Observed(reading.rounds, reading.positions), table)
+        found = verdict.model_copy(update={"next": [need, *verdict.next]})
+        return blamed(found, table, more, as_observed=1.0), []
+    explanation = explain(Observed(reading.rounds, reading.positions), table)
+    best = [entry for entry in table.entries if entry.fault.label in explanation.ranking[0].faults][:CURVES]
+    chance = {one.cause: one.probability for one in explanation.ranking}
+    found = _ranked(verdict, explanation, table)
+    return blamed(found, table, more, as_observed=chance.get(INVISIBLE, 0.0)), best
+
+
+def _ranked(verdict: Verdict, found: Explanation, table: AblationTable) -> Verdict:
     tried = {entry.fault.cause for entry in table.entries}
     named = list(_named(found, table, verdict))
     rest = sum(one.probability for one in found.ranking if one.cause in (INVISIBLE, UNEXPLAINED))
@@ -37,8 +52,7 @@ def merged(evidence: Evidence, verdict: Verdict, table: AblationTable) -> tuple[
         if one.cause not in tried
     ]
     ranked = sorted([*named, *kept], key=lambda one: (one.standing == "refuted", -one.confidence))
-    best = [entry for entry in table.entries if entry.fault.label in found.ranking[0].faults][:CURVES]
-    return verdict.model_copy(update={"findings": ranked, "summary": _summary(found.ranking[0])}), best
+    return verdict.model_copy(update={"findings": ranked, "summary": _summary(found.ranking[0])})
 
 
 def _standing(one: Finding, rest: float) -> Standing:
@@ -70,7 +84,7 @@ def _finding(cause: Cause, chance: float, best: Explained, before: Finding | Non
     if standing == "possible" and chance >= LIKELY:
         standing = "likely"
     return Finding(
-        code=_code(cause),
+        code=code_of(cause),
         cause=cause,
         standing=standing,
         confidence=round(min(chance, 0.99), 3),
@@ -88,14 +102,10 @@ def _refuted(cause: Cause, table: AblationTable, before: Finding) -> Finding:
     return before.model_copy(update={"standing": "refuted", "confidence": 0.0, "against": against})
 
 
-def _code(cause: Cause) -> str:
-    return next(rule.code for rule in RULES if rule.cause == cause)
-
-
 def _summary(best: Explained) -> str:
     if best.cause == UNEXPLAINED:
         return f"No fault that was put into this pair gives the observed curve ({best.probability:.0%})."
     if best.cause == INVISIBLE:
-        return f"The observed curve is that of the healthy pair ({best.probability:.0%})."
+        return f"The pair drafts here as it was observed ({best.probability:.0%}): no fault that was put in is needed."
     told = " and ".join(best.faults)
     return f"Put into this pair, {told} explains the observed curve ({best.probability:.0%})."

@@ -7,6 +7,7 @@ from typing import Literal
 from outrider.doctor.verdict import Cause
 from outrider.models.dflash.config import DFlashConfig
 
+Misread = Callable[[DFlashConfig], DFlashConfig]
 Format = Literal["bf16", "fp16", "fp8", "int8", "int4"]
 
 
@@ -76,7 +77,7 @@ class Fault:
     strength: str
     cause: Cause
     how: str
-    misread: Callable[[DFlashConfig], DFlashConfig] = _unchanged
+    misread: Misread = _unchanged
     damage: Damage = NONE
 
     @property

@@ -1,14 +1,14 @@
 """Faults of reading: the drafter's config taken for another. Free of torch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
-from outrider.doctor.ablation.fault import Fault
+from outrider.doctor.ablation.fault import Fault, Misread
 from outrider.models.config import Rope
 from outrider.models.dflash.config import DFlashConfig, LayerMask
 
-Misread = Callable[[DFlashConfig], DFlashConfig]
 BASES = (0.1, 10.0)  # wrong rotary bases, as factors of the right one
+PUT_IN = (64, 128, 256, 512)  # texts of an ablation are too short for more
 OFFSETS = (1, -1, 2)
 
 
@@ -29,11 +29,18 @@ def misreadings(config: DFlashConfig, blocks: int) -> Iterator[Fault]:
 
 def _windows(config: DFlashConfig) -> Iterator[Fault]:
     if all(mask.window is None for mask in config.layers):
+        for size in PUT_IN:
+            how = "layers without a window take one"
+            yield Fault(name="windows put in", strength=f"{size}", cause="swa_ignored", how=how, misread=_put_in(size))
         return
     how = "layers with a window take another"
     yield Fault(name="windows", strength="ignored", cause="swa_ignored", how=how, misread=_scaled_windows(None))
     for word, factor in (("halved", 0.5), ("a quarter", 0.25), ("doubled", 2.0)):
         yield Fault(name="windows", strength=word, cause="swa_ignored", how=how, misread=_scaled_windows(factor))
+
+
+def _put_in(size: int) -> Misread:
+    return lambda config: replace(config, layers=tuple(replace(mask, window=size) for mask in config.layers))
 
 
 def _scaled_windows(factor: float | None) -> Misread:
