@@ -76,7 +76,7 @@ def test_evidence_that_says_nothing_exits_with_2(run, intake):
 def test_json_is_the_verdict_and_nothing_else(run, intake):
     seen = run("doctor", "--evidence", "x.yaml", "--json")
     found = json.loads(seen.out)
-    assert list(found) == ["schema", "findings", "not_examined", "next", "summary", "options"]
+    assert list(found) == ["schema", "findings", "not_examined", "next", "summary", "options", "notes"]
     assert found["schema"] == 1
     assert Verdict.model_validate(found).options
 

@@ -90,7 +90,7 @@ def test_an_experiment_is_worth_most_when_it_halves_the_chances():
 
 
 def test_warnings_of_the_reader_are_told():
-    assert examine(Evidence(), ["Unknown key 'drafer'."]).summary.endswith("Unknown key 'drafer'.")
+    assert examine(Evidence(), ["Unknown key 'drafer'."]).notes == ["Unknown key 'drafer'."]
 
 
 def test_signals_of_one_kind_repeat_one_another_and_of_two_kinds_add_up():

@@ -153,6 +153,23 @@ def test_a_target_s_mtp_heads_are_looked_for_among_its_tensors(tmp_path):
     assert examine(found.evidence, found.warnings).findings[0].cause == "draft_weights_missing"
 
 
+@pytest.mark.parametrize(("token", "said"), [(1, "'word'"), (2, None), (9, None)])
+def test_a_mask_token_that_is_a_word_is_told(tmp_path, token, said):
+    target, drafter = tmp_path / "t", tmp_path / "d"
+    for folder in (target, drafter):
+        folder.mkdir()
+        save_file({"fc.weight": np.zeros((4, 8), np.float32)}, folder / "model.safetensors")
+    tokenizer = {"model": {"vocab": {"word": 1, "<mask>": 2}}, "added_tokens": [{"id": 2, "content": "<mask>"}]}
+    (target / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = {"model_type": "qwen3", "hidden_size": 4, "num_hidden_layers": 1, "vocab_size": 10,
+              "num_attention_heads": 1, "intermediate_size": 4}  # fmt: skip
+    (target / "config.json").write_text(json.dumps(config))
+    (drafter / "config.json").write_text(json.dumps({"dflash_config": {"mask_token_id": token}}))
+    notes = gather(drafter=str(drafter), target=str(target)).evidence.notes or ""
+    assert ("ordinary word" in notes) is (said is not None)
+    assert said is None or said in notes
+
+
 def test_models_on_the_hub_are_read_without_their_weights(tmp_path, monkeypatch):
     (tmp_path / "config.json").write_text('{"block_size": 16}')
     monkeypatch.setattr(hub, "fetch_headers", lambda repo: (tmp_path, {"fc.weight": (4, 8)}))

@@ -32,7 +32,8 @@ _ORDINARY = re.compile(
     r"ulimit|Enforce eager set|Inductor compilation was disabled|max_num_scheduled_tokens is set|Triton|LD_PRELOAD|"
     r"Detected (EAGLE|MTP) model|won't work with speculative decoding|FutureWarning|DeprecationWarning|OMP_NUM_THREADS|"
     r"Model Runner V2 requires|Resolved architecture|Overriding draft model max model len|Loading drafter model|"
-    r"auxiliary layers from|Default vLLM sampling parameters|[Uu]sage stat|max_position_embeddings|TORCH_CUDA_ARCH"
+    r"auxiliary layers from|Default vLLM sampling parameters|[Uu]sage stat|max_position_embeddings|TORCH_CUDA_ARCH|"
+    r"Reset SSM cache type|\[shutdown\]|skipped remainder"
 )
 _OWN = {"model", "model_tag", "quantization", "speculative_config", "sc"}
 

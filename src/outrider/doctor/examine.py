@@ -54,7 +54,7 @@ class Suspect:
 
 
 def examine(evidence: Evidence, warnings: Sequence[str] = ()) -> Verdict:
-    """Weigh what is known; ``warnings`` are the reader's, and are told in the summary."""
+    """Weigh what is known; ``warnings`` are the reader's, and are kept as notes."""
     o = Observation(evidence)
     suspects = suspected(o)
     chances = probabilities({"": soundness(o), **{s.rule.code: s.score for s in suspects}})
@@ -68,7 +68,8 @@ def examine(evidence: Evidence, warnings: Sequence[str] = ()) -> Verdict:
         findings=[*left, *refuted],
         not_examined=[NotExamined(code=r.code, needs=needs) for r in RULES if (needs := r.lacks(o))],
         next=next_measurements(o, {s.rule.cause: doubt(chances[s.rule.code]) for s in suspects if not s.refuted}),
-        summary=_summary(left, refuted, chances[""], o) + "".join(f" {warning}" for warning in warnings),
+        summary=_summary(left, refuted, chances[""], o),
+        notes=list(warnings),
     )  # fmt: skip
 
 

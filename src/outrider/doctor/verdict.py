@@ -66,7 +66,11 @@ class Way(BaseModel):
 
 
 class Verdict(BaseModel):
-    """The whole of it."""
+    """The whole of it.
+
+    Attributes:
+        notes: what of the evidence could not be read, and where sources contradict each other.
+    """
 
     schema_: Literal[1] = Field(1, alias="schema")
     findings: list[Finding] = Field(default_factory=list)
@@ -74,3 +78,4 @@ class Verdict(BaseModel):
     next: list[str] = Field(default_factory=list)
     summary: str
     options: list[Way] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)

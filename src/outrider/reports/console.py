@@ -29,6 +29,7 @@ def print_verdict(console: Console, verdict: Verdict, evidence: Evidence, others
     _print_curves(console, curves(evidence, others))
     _print_list(console, "Not examined", [f"{need} ({codes})" for need, codes in missing(verdict.not_examined)])
     _print_list(console, "Next", verdict.next)
+    _print_list(console, "Notes", verdict.notes)
     if verdict.options:
         _print_ways(console, verdict.options)
 

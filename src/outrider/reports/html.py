@@ -65,6 +65,7 @@ def _main(verdict: Verdict, evidence: Evidence, others: Sequence[Curve]) -> Mark
             "Not examined",
             verdict.not_examined and _table("", ("needs", "rules"), missing(verdict.not_examined)),
         ),
+        *_section("Notes", verdict.notes and _list(verdict.notes)),
         element("details", element("summary", "The evidence"), element("pre", given(evidence))),
     )
 

@@ -28,6 +28,7 @@ def _lines(verdict: Verdict, evidence: Evidence, others: Sequence[Curve]) -> Ite
     yield from _curves(curves(evidence, others))
     yield from _list("## Not examined", [f"{plain(need)} ({codes})" for need, codes in missing(verdict.not_examined)])
     yield from _list("## Next", [plain(line) for line in verdict.next])
+    yield from _list("## Notes", [plain(line) for line in verdict.notes])
     yield from _ways(verdict.options)
     yield from ("<details><summary>The evidence</summary>", "", *code(given(evidence), "json"), "</details>")
 

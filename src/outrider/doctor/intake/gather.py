@@ -104,15 +104,24 @@ def _models(merged: Merged, drafter: str | None, target: str | None) -> list[Out
         except OutriderError as error:
             problems.append(error)
         else:
-            merged.add(drafter, part)
+            merged.add(drafter, _unnamed(merged.part, part, "drafter"))
             merged.warnings += told
     target = target or _here(merged.part, "target")
     if target is not None:
         try:
-            merged.add(target, target_part(target, heads=merged.part.get("method") == "mtp"))
+            config = merged.part.get("drafter", {}).get("config") or {}
+            part = target_part(target, heads=merged.part.get("method") == "mtp", drafter=config)
+            merged.add(target, _unnamed(merged.part, part, "target"))
         except OutriderError as error:
             problems.append(error)
     return problems
+
+
+def _unnamed(known: Part, part: Part, role: str) -> Part:
+    """Return the part without its name where there is one: who names a model says that it is the same."""
+    if not known.get(role, {}).get("name"):
+        return part
+    return part | {role: {key: value for key, value in part[role].items() if key != "name"}}
 
 
 def _here(part: Part, role: str) -> str | None:

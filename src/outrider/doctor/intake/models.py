@@ -9,6 +9,7 @@ from outrider.checkpoint import Checkpoint, Source, open_checkpoint, resolve
 from outrider.checkpoint.card import training_notes
 from outrider.checkpoint.folder import open_folder, read_headers
 from outrider.checkpoint.source import is_hub_name
+from outrider.doctor.intake.tokens import mask_note
 from outrider.errors import CheckpointError, OutriderError
 from outrider.models.dflash.formats import examine
 
@@ -53,8 +54,13 @@ def drafter_part(name: str) -> tuple[Part, list[str]]:
     return part, [f"{name}: {one}" for one in told]
 
 
-def target_part(name: str, *, heads: bool) -> Part:
-    """Return what a target's files say; with ``heads`` the names of its tensors too, among which MTP heads are.
+def target_part(name: str, *, heads: bool, drafter: dict[str, Any]) -> Part:
+    """Return what a target's files say, and of the drafter's mask token what it is there.
+
+    Args:
+        name: of the target.
+        heads: with the names of its tensors, among which MTP heads are.
+        drafter: the drafter's config, as far as it is known.
 
     Raises:
         OutriderError: there are none, or they cannot be read.
@@ -63,6 +69,8 @@ def target_part(name: str, *, heads: bool) -> Part:
     part: Part = {"target": {"name": name, "config": checkpoint.config, "quantisation": _quantisation(checkpoint)}}
     if heads and checkpoint.tensors:
         part["drafter"] = {"tensors": _shapes(checkpoint)}
+    if note := mask_note(drafter, checkpoint):
+        part["notes"] = note
     return part
 
 
