@@ -1,12 +1,14 @@
 """``python -m benchmarks.fault_matrix DRAFTER COUNTS``: each fault is put in and diagnosed from its curve alone.
 
-Reads what ``benchmarks.fault_counts`` measured. Two ways: *other prompts*, the table from every second text and the
-observation from the others, then the other way round; *same prompts*, where table and observation each have an eighth
-of the texts for themselves, as when a server asked the table's prompts parts from our texts at near-ties.
+Reads what ``benchmarks.fault_counts`` measured. Without the pair, *counters alone*: the rules on the curve, as with an
+evidence file that says what the healthy pair keeps. With it, two ways: *other prompts*, the table from every second
+text and the observation from the others, then the other way round; *same prompts*, where table and observation each
+have an eighth of the texts for themselves, as when a server asked the table's prompts parts from ours at near-ties.
 """
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.faults import HEALTHY, usual_faults
 from outrider.doctor.ablation.published import PUBLISHED
 from outrider.doctor.ablation.table import AblationTable, Entry
+from outrider.doctor.evidence import Evidence
+from outrider.doctor.examine import examine
 from outrider.models.dflash.formats import read_drafter
 from outrider.provenance import provenance
 
@@ -75,15 +79,61 @@ def main() -> None:
     table = _table(found["counts"], faults)
     texts = len(table.healthy.rounds_X)
     ways = {"other prompts": _trials(table, _halves(texts)), "same prompts": _trials(table, _eighths(texts))}
+    alone = _alone(table)
     if given.json:
-        print(json.dumps(_result(ways, found["provenance"]), indent=1))
+        print(json.dumps(_result(ways, alone, found["provenance"]), indent=1))
     else:
-        print("\n".join((*_totals(ways), "", *_rows(table, ways), "", *_published(table))))
+        print("\n".join((*_totals(ways), "", _told(alone), "", *_rows(table, ways, alone), "", *_published(table))))
 
 
-def _result(ways: dict[str, list[Trial]], measured: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """What the rules make of a fault's counters, without the pair.
+
+    Attributes:
+        named: the first three causes.
+        place: of the right one among them.
+    """
+
+    named: Sequence[str]
+    place: int | None
+
+
+def _alone(table: AblationTable) -> dict[str, Ruled]:
+    found = {}
+    for entry in table.entries:
+        named = _by_rules(entry.counts, table.healthy)
+        place = named.index(entry.fault.cause) + 1 if entry.fault.cause in named else None
+        found[entry.fault.label] = Ruled(named, place)
+    return found
+
+
+def _by_rules(seen: Counts, healthy: Counts) -> Sequence[str]:
+    evidence = Evidence.model_validate(
+        {
+            "method": "dflash",
+            "speculation": {"num_speculative_tokens": seen.drafted},
+            "counters": {"rounds": seen.rounds, "accepted_per_position": list(seen.curve)},
+            "expected": {"mean_acceptance_length": healthy.length, "source": "the same pair, measured before"},
+        }
+    )
+    return [one.cause for one in examine(evidence).findings if one.standing != "refuted"][:3]
+
+
+def _told(alone: dict[str, Ruled]) -> str:
+    first = [found.place == 1 for found in alone.values()]
+    three = [found.place is not None for found in alone.values()]
+    return f"From counters alone: right cause first {_share(first)}, among the first three {_share(three)}."
+
+
+def _result(ways: dict[str, list[Trial]], alone: dict[str, Ruled], measured: dict[str, Any]) -> dict[str, Any]:
     parts = {name: {"summary": _summary(trials), "trials": list(map(asdict, trials))} for name, trials in ways.items()}
-    return {"ways": parts, "measured": measured, "provenance": provenance().model_dump()}
+    return {
+        "ways": parts,
+        "counters alone": {label: asdict(one) for label, one in alone.items()},
+        "measured": measured,
+        "provenance": provenance().model_dump(),
+    }
 
 
 def _table(found: dict[str, Any], faults: tuple[Fault, ...]) -> AblationTable:
@@ -163,15 +213,19 @@ def _share(flags: list[bool]) -> str:
     return f"{sum(flags)} of {len(flags)} ({100 * sum(flags) / max(1, len(flags)):.0f} %)"
 
 
-def _rows(table: AblationTable, ways: dict[str, list[Trial]]) -> list[str]:
+def _rows(table: AblationTable, ways: dict[str, list[Trial]], alone: dict[str, Ruled]) -> list[str]:
     """One line a fault: its effect on all texts, then for each way how often it could be seen, was right, ..."""
     heads = [f"{name}: seen, right, or alike, interval holds" for name in ways]
-    lines = [f"| cause | fault | tokens a round | {' | '.join(heads)} |", f"|---|---|---|{'---|' * len(ways)}"]
+    lines = [
+        f"| cause | fault | tokens a round | {' | '.join(heads)} | counters alone: place |",
+        f"|---|---|---|{'---|' * len(ways)}---|",
+    ]
     for entry in sorted(table.entries, key=lambda entry: (entry.fault.cause, entry.fault.label)):
         effect, label = table.effect(entry), entry.fault.label
         cells = [_shares([trial for trial in trials if trial.fault == label]) for trials in ways.values()]
         size = f"{effect.value:+.2f} ({effect.low:+.2f} to {effect.high:+.2f})"
-        lines.append(f"| {entry.fault.cause} | {label} | {size} | {' | '.join(cells)} |")
+        place = alone[label].place or ""
+        lines.append(f"| {entry.fault.cause} | {label} | {size} | {' | '.join(cells)} | {place} |")
     return lines
 
 
@@ -192,6 +246,8 @@ def _published(table: AblationTable) -> list[str]:
     lines = ["| cause | published | left | source | left here |", "|---|---|---|---|---|"]
     for one in PUBLISHED:
         own = [entry.counts.length for entry in table.entries if entry.fault.cause == one.cause]
+        if not own:
+            continue
         left = [f"{100 * (length - 1) / (table.healthy.length - 1):.0f}" for length in (min(own), max(own))]
         lines.append(f"| {one.cause} | {one.fault} | {100 * one.kept:.0f} % | {one.source} | {' to '.join(left)} % |")
     return lines

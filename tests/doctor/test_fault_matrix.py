@@ -54,10 +54,11 @@ def test_faults_that_differ_are_told_apart_and_one_that_does_nothing_is_not_seen
 
 def test_the_tables_lines_and_shares_are_those_of_the_trials(table):
     trials = fault_matrix._trials(table, fault_matrix._halves(TEXTS))
-    rows = fault_matrix._rows(table, {"here": trials})
+    alone = fault_matrix._alone(table)
+    rows = fault_matrix._rows(table, {"here": trials}, alone)
     assert len(rows) == 2 + len(RATES)
     effect = "| dtype_or_quantisation | dtype_or_quantisation | +0.00 (+0.00 to +0.00) |"
-    assert rows[2] == f"{effect} 0, 6, 6, 6 of 6 |"
+    assert rows[2] == f"{effect} 0, 6, 6, 6 of 6 | {alone['dtype_or_quantisation'].place or ''} |"
     assert "| trials | 18 |" in fault_matrix._totals({"here": trials})
     summary = fault_matrix._summary(trials)
     assert summary["right cause first, or rightly nothing seen"] == "18 of 18 (100 %)"
