@@ -207,3 +207,13 @@ def test_a_static_examination_needs_no_torch_and_is_quick():
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["findings"]
     assert time.perf_counter() - begun < 4  # two on a machine with nothing else to do
+
+
+def test_the_readme_shows_what_the_doctor_says_of_the_story(capsys, monkeypatch):
+    root = Path(__file__).parents[2]
+    shown = (root / "README.md").read_text("utf-8").partition("# shortened\n")[2].partition("\n```")[0]
+    monkeypatch.chdir(root)
+    said = run_cli(capsys, "doctor", "--evidence", "examples/qwen36-dflash/evidence.yaml").out
+    lines = [line.removesuffix("...") for line in shown.splitlines() if line]
+    assert len(lines) > 20
+    assert [line for line in lines if line not in said] == []
