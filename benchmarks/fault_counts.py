@@ -25,7 +25,7 @@ from outrider.runner import load
 def main() -> None:
     """Record, then measure what the file does not hold yet."""
     given = _parse()
-    runner = load(given.target, dtype="float32", device="cpu")
+    runner = load(given.target, dtype="float32", device=given.device)
     pair = pair_of(runner.target, read_drafter(resolve(given.drafter, report=print)))
     rows = [row for path in given.prompts for row in read_rows(path)]
     prompts = encode(runner, [row.prompt for row in rows], chat=None)
@@ -51,6 +51,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("drafter")
     parser.add_argument("prompts", type=Path, nargs="+")
     parser.add_argument("--max-tokens", type=int, default=96)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, required=True)
     return parser.parse_args()
 

@@ -63,7 +63,9 @@ def test_the_tables_lines_and_shares_are_those_of_the_trials(table):
     summary = fault_matrix._summary(trials)
     assert summary["right cause first, or rightly nothing seen"] == "18 of 18 (100 %)"
     assert summary["right cause first, of faults that so many rounds can show"] == "12 of 12 (100 %)"
-    assert json.loads(json.dumps(fault_matrix._result({"here": trials}, alone, {})))["ways"]["here"]["summary"] == summary
+    assert (
+        json.loads(json.dumps(fault_matrix._result({"here": trials}, alone, {})))["ways"]["here"]["summary"] == summary
+    )
 
 
 def test_a_wrong_diagnosis_counts_as_wrong(table):

@@ -49,8 +49,9 @@ def drafter_part(name: str) -> tuple[Part, list[str]]:
     if found.config is not None:
         part["method"] = found.config.kind
     told = [f"{problem.key}: {problem.message}" for problem in found.problems]
-    if told:
-        part["notes"] = "The drafter's files: " + " ".join(told)
+    fatal = [problem.message for problem in found.problems if problem.fatal]
+    if fatal:
+        part["notes"] = "The drafter's files: " + " ".join(fatal)
     return part, [f"{name}: {one}" for one in told]
 
 

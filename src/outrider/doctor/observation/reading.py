@@ -72,10 +72,13 @@ class Reading:
 
     @property
     def low(self) -> bool:
-        """Few tokens accepted: under a third of what a trained drafter keeps on mixed text."""
-        return (
-            self.collapsed or (self.tau is not None and self.tau < 1.7) or (self.rate is not None and self.rate < 0.2)
-        )
+        """Few tokens accepted: under a third of what a trained drafter keeps on mixed text.
+
+        By the length where it is known: a rate falls with every token that is drafted beyond.
+        """
+        if self.collapsed:
+            return True
+        return self.tau < 1.7 if self.tau is not None else self.rate is not None and self.rate < 0.2
 
 
 def read(counters: Counters, drafted: int | None) -> Reading:

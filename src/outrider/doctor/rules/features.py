@@ -31,7 +31,9 @@ def wrong_layer_ids(o: Observation) -> Iterator[Signal]:
         beyond = max(taps) > layers
         yield Signal(f"tap {max(taps)} of a target with {layers} layers", 3.0 if beyond else 2.6, "file", proof=beyond)
     if taps and (taps != sorted(taps) or len(set(taps)) < len(taps)):
-        yield Signal(f"taps {taps} are unsorted or repeated; engines sort them", 2.0, "file")
+        # An engine that sorts them harms a drafter that was trained so, and heals a list that was written so.
+        harmed = not o.reading.measured or o.reading.collapsed or (o.share or 1) < 0.5
+        yield Signal(f"taps {taps} are unsorted or repeated; engines sort them", 2.0 if harmed else 0.4, "file")
     yield from _fused(o, taps)
     if o.facts.feature_fed and o.facts.evidence.drafter.config and taps is None and not o.facts.built_in:
         yield Signal("the config names no taps, so the engine guesses them", 0.5, "file")

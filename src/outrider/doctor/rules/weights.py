@@ -28,6 +28,8 @@ def undertrained_drafter(o: Observation) -> Iterator[Signal]:
         yield Signal("even an untrained drafter is right now and then", -1.2, "curve")
     elif o.reading.measured and (o.reading.low or (o.share or 1) < 0.6) and o.evidence.drafter.training:
         yield Signal("little is accepted, and the drafter's training is a matter of record", 0.8, "curve")
+    if o.reading.measured and not o.reading.low and o.expected is None:
+        yield Signal("acceptance is not low, and nobody expected more", -1.6, "curve")
     yield from _less_than_a_beginner(o)
     yield from _trained_better(o)
 
