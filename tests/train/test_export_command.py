@@ -34,7 +34,7 @@ def run_folder(tmp_path_factory, target):
     folder = tmp_path_factory.mktemp("runs") / "run"
     facts = {"samples": 1000, "response_tokens": 80_000_000, "sources": {"open": 600, "own": 400}}
     lines = run_lines()
-    lines[0] |= {"config": config_record(TINY), "target": str(target), "data": facts}
+    lines[0] |= {"config": config_record(TINY), "target": str(target), "data": facts, "init": "runs/first"}
     write_lines(folder / "metrics.jsonl", lines)
     for step in (2000, 4000):
         weights = {name: value * 0.1 for name, value in random_tensors(TINY, seed=step).items()}
@@ -89,6 +89,7 @@ def test_the_card_tells_data_curves_evaluation_and_how_to_run_it(export, target,
     for part in (
         "80,000,000 tokens of responses",
         "open 600, own 400",
+        "started from: first, ",
         "step 4,000 of 4000",
         "| 4,000 | 80,000,000 | 2.5",
         "on 48 held-out prompts",

@@ -95,6 +95,10 @@ class Tokenizer:
         """Return the text of ``ids``; bytes that are no UTF-8 become replacement characters."""
         return self._backend.decode(ids, skip_special_tokens=skip_special)
 
+    def save(self, path: Path) -> None:
+        """Write it as the tokenizers library's own file, ``tokenizer.json``."""
+        self._backend.save(str(path))
+
     def token_id(self, piece: str) -> int | None:
         """Return the id of a piece of the vocabulary, ``None`` where it has no such piece."""
         return self._backend.token_to_id(piece)

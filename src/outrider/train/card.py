@@ -6,6 +6,7 @@ Everything in it is taken from the run's log; what the log does not say is left 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from outrider.models.dflash.config import DFlashConfig
@@ -103,7 +104,10 @@ def _running(engines: Sequence[Engine]) -> str:
 
 def _training(card: Card) -> str:
     data, options = _held(card.header, "data"), _held(card.header, "options")
-    lines = ["## Training\n", *_data_lines(data), f"- step {card.step:,} of {card.header.get('steps', 'unknown')}"]
+    lines = ["## Training\n", *_data_lines(data)]
+    if card.header.get("init") is not None:
+        lines.append(f"- started from: {Path(card.header['init']).name}, whose own training comes on top")
+    lines.append(f"- step {card.step:,} of {card.header.get('steps', 'unknown')}")
     settings = [f"{name} {options[name]}" for name in OPTIONS if options.get(name) is not None]
     if settings:
         lines.append(f"- settings: {', '.join(settings)}")
