@@ -22,7 +22,7 @@ from outrider.doctor.verdict import Effect, Finding, NotExamined, Standing, Verd
 
 SHOWN = 0.02
 """Findings below this probability are left out, unless their known size refutes them."""
-AT_LEAST = 3
+AT_LEAST = 4
 """So many are shown, however unlikely, where anything at all speaks for them."""
 MANY = 8
 LIKELY = 0.5

@@ -48,10 +48,10 @@ def gather(
         merged.warnings += told
     for text in commands:
         _text(merged, text)
+    if url is not None:  # before the logs, which round what the server counts
+        problems += _server(merged, url, probe=probe)
     for path in logs:
         problems += _log(merged, path)
-    if url is not None:
-        problems += _server(merged, url, probe=probe)
     problems += _models(merged, drafter, target)
     if problems and not merged.sources:
         raise problems[0]

@@ -72,6 +72,8 @@ class Defect(BaseModel):
         shape = any(SHAPES[name](o) for name in self.shape)
         if self.shape and not shape and o.reading.measured and not (words or keys):
             return 0.0
+        if not self.versions and not (words or keys):
+            return 0.0  # in no range, so numbers alone tell it from nothing
         common = KEYS * keys + WORDS * words + SHAPE * shape
         return version.trust * (IN_RANGE + common) if common else 0.0
 

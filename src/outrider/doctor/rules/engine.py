@@ -51,6 +51,8 @@ def cuda_graph_or_kernel(o: Observation) -> Iterator[Signal]:
     yield from falls_with(o, "concurrency", load, 1.8, "acceptance falls with requests in flight")
     if o.words.has(_FAULT, "error"):
         yield Signal("a kernel faults", 1.8, "error")
+    if "enforce-eager" in o.facts.command or o.facts.settings.get("enforce_eager") is True:
+        yield Signal("graphs are off", -1.2, "setting")
     if o.reading.nothing_accepted:
         yield Signal("exactly nothing is accepted", 0.5, "curve")
     if o.corrupt:

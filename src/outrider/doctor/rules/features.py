@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLR2004  a threshold stands in the sentence that it decides
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from outrider.doctor.observation import Observation
 from outrider.doctor.rules.shape import falls_with, healthy_acceptance, moved
@@ -94,8 +94,7 @@ def swa_ignored(o: Observation) -> Iterator[Signal]:
     yield from falls_with(
         o, "context", r"context|prompt|depth", 1.4 + o.facts.windowed, "acceptance falls with context"
     )
-    positions = o.reading.positions
-    if len(positions) >= 6 and positions[0] > 0.4 and positions[-1] < 0.003:
+    if _tail_cut(o.reading.positions):
         yield Signal("the head of the curve is alive and the tail is exactly nothing", 0.7, "curve")
     window, prompt = o.facts.window, o.evidence.traffic.prompt_tokens
     if window is not None and prompt is not None and prompt < window and not o.at("context"):
@@ -103,6 +102,14 @@ def swa_ignored(o: Observation) -> Iterator[Signal]:
     if o.facts.windowed and o.words.has(r"mixed|both sliding|two (kv )?groups"):
         yield Signal("sliding and full layers side by side, which needs two cache groups", 1.2, "words")
     yield from _no_collapse(o, "an ignored window leaves the first positions alive", 0.8 if o.facts.windowed else 1.8)
+
+
+def _tail_cut(positions: Sequence[float]) -> bool:
+    """Nothing passes the last position, though at the pace of the first two something would."""
+    if len(positions) < 6 or positions[0] <= 0.4 or positions[-1] >= 0.003:
+        return False
+    pace = positions[1] / positions[0]
+    return positions[0] * pace ** (len(positions) - 1) > 0.01
 
 
 def _no_collapse(o: Observation, says: str, weight: float = 1.8) -> Iterator[Signal]:

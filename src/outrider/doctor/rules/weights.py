@@ -24,8 +24,10 @@ def undertrained_drafter(o: Observation) -> Iterator[Signal]:
     if o.facts.built_in and o.evidence.target.variant in (None, "base"):
         yield Signal("the heads were trained with the target", -1.5, "file")
     yield from moved(o, "workload", 1.4, "acceptance depends on the kind of text")
-    if o.reading.nothing_accepted:
-        yield Signal("even an untrained drafter is right now and then", -1.2, "curve")
+    if o.reading.nothing_accepted and _whole(o):
+        yield Signal("exactly nothing is accepted, and its file holds every layer", 0.9, "curve")
+    elif o.reading.nothing_accepted:
+        yield Signal("a drafter that has learnt anything is right now and then", -0.6, "curve")
     elif o.reading.measured and (o.reading.low or (o.share or 1) < 0.6) and o.evidence.drafter.training:
         yield Signal("little is accepted, and the drafter's training is a matter of record", 0.8, "curve")
     if o.reading.measured and not o.reading.low and o.expected is None:
@@ -113,6 +115,8 @@ def draft_weights_missing(o: Observation) -> Iterator[Signal]:
     depth, found = o.facts.drafter.get("num_hidden_layers"), _layers(names)
     if isinstance(depth, int) and 0 < found < depth:
         yield Signal(f"tensors of {found} layers, the config has {depth}", 3.5, "file", proof=True)
+    elif _whole(o):
+        yield Signal("the tensors of every layer are in its file", -1.5, "file")
     variant = o.evidence.target.variant
     if o.facts.built_in and variant in ("fine_tuned", "merged", "quantised", "abliterated"):
         yield Signal(f"a {variant.replace('_', '-')} export: built-in heads are often left out", 0.9, "file")
@@ -134,6 +138,12 @@ def _comes_back(o: Observation) -> Iterator[Signal]:
             if signal.weight > 0:
                 yield Signal(f"acceptance moves with {dimension}, missing weights do not", -2.0, "contrast")
                 return
+
+
+def _whole(o: Observation) -> bool:
+    """A drafter's own file has tensors of every layer that its config names."""
+    depth = o.facts.drafter.get("num_hidden_layers")
+    return isinstance(depth, int) and not o.facts.built_in and _layers(o.evidence.drafter.tensors) == depth
 
 
 def _layers(names: dict[str, list[int]]) -> int:
