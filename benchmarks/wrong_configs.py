@@ -148,7 +148,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engine", choices=("vllm", "llama.cpp"))
     parser.add_argument("--python", type=Path, required=True, help="of the environment that holds the engine")
-    parser.add_argument("--target", required=True, help="smollm2-135m: a folder (benchmarks.target_folder) or its GGUF file")
+    parser.add_argument("--target", required=True, help="a folder (benchmarks.target_folder) or GGUF file")
     parser.add_argument("--prompts", type=int, default=16)
     parser.add_argument("--ablated", type=int, default=5, help="prompts that the pair is run on here")
     parser.add_argument("--max-tokens", type=int, default=96)
