@@ -85,3 +85,12 @@ def test_the_numbers_are_those_of_the_client(seen, case):
     assert evidence.counters.rounds == client["drafts"]
     assert evidence.counters.accepted == client["accepted"]
     assert list(evidence.counters.accepted_per_position) == client["accepted_per_position"]
+
+
+def test_a_log_that_breaks_off_counts_what_it_has_printed():
+    known = gather(logs=[RECORDED / "llamacpp-11549" / "dflash" / "server.log"])
+    counters = known.evidence.counters
+    assert (known.evidence.engine.name, known.evidence.method) == ("llama.cpp", "dflash")
+    assert (counters.drafted, counters.accepted) == (1889, 395)  # eight requests; the ninth has no line of its own
+    assert counters.rounds == pytest.approx(275, abs=3)
+    assert all(one.confidence < 0.4 for one in examine(known.evidence, known.warnings).findings)
