@@ -1,6 +1,7 @@
 """What a server has counted since it started, and what was counted between two looks at it."""
 
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import Any, Self
 
 COUNTED = ("rounds", "drafted", "accepted", "generated", "prompted", "finished", "looked_up", "cached")
@@ -45,6 +46,13 @@ class Counts:
         rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in COUNTED}
         return type(self)(**(rest | counted | {"per_position": positions}))
 
+    def plus(self, later: Self) -> Self:
+        """Return both as one count, gauges as they were later."""
+        counted = {name: _sum(getattr(self, name), getattr(later, name)) for name in COUNTED}
+        pairs = zip_longest(self.per_position, later.per_position, fillvalue=0.0)
+        rest = {one.name: getattr(later, one.name) for one in fields(self) if one.name not in COUNTED}
+        return type(self)(**(rest | counted | {"per_position": tuple(a + b for a, b in pairs)}))
+
     def part(self, *, seconds: float | None = None) -> dict[str, Any]:
         """Return the counters of an evidence file; ``seconds`` is the time in which they were counted."""
         hits = self.cached / self.looked_up if self.looked_up and self.cached is not None else self.hit_rate
@@ -66,6 +74,10 @@ class Counts:
 
 def _difference(now: float | None, before: float | None) -> float | None:
     return None if now is None else now - (before or 0.0)
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None and other is None else (one or 0.0) + (other or 0.0)
 
 
 def _known_difference(now: float, before: float) -> float:

@@ -1,4 +1,4 @@
-"""Starts SGLang: options of 0.5.23."""
+"""Starts SGLang: options of 0.5.23; which methods there are was looked up in 0.5.10, .11, .14, .16, .18, .20, .23."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,16 +27,16 @@ class SGLangStarter:
     """SGLang."""
 
     title: ClassVar[str] = "SGLang"
-    checked: ClassVar[tuple[str, str]] = ("0.5.23", "0.5.23")
+    checked: ClassVar[tuple[str, str]] = ("0.5.10", "0.5.23")
     offers: ClassVar[tuple[Offer, ...]] = (
         Offer("mtp", "EAGLE"),
         Offer("eagle", "EAGLE"),
         Offer("eagle3", "EAGLE3"),
         Offer("draft_model", "STANDALONE"),
         Offer("ngram", "NGRAM"),
-        Offer("dflash", "DFLASH", None, "no CPU, no pipeline"),
-        Offer("dflash2", "DFLASH", None, "no CPU, no pipeline"),
-        Offer("dspark", "DSPARK", None, "no CPU"),
+        Offer("dflash", "DFLASH", "0.5.11", "no CPU, no pipeline"),
+        Offer("dflash2", "DFLASH", "0.5.20", "no CPU, no pipeline"),
+        Offer("dspark", "DSPARK", "0.5.16", "no CPU"),
     )
     serves: ClassVar[bool] = True
     health: ClassVar[str] = "/health"

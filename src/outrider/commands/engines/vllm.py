@@ -8,7 +8,7 @@ def tell(case: Case) -> Told:
     config = case.config
     command = case.command(
         "vllm",
-        second_runner=case.mixed or config.kind != "dflash",
+        second_runner=needs_second_runner(case),
         more=("--attention-backend", "flash_attn"),
     )
     refused = chosen(
@@ -19,6 +19,11 @@ def tell(case: Case) -> Told:
         ),
     )
     return Told("" if refused else command, _needs(case), refused + _differs(case), _unknown(case))
+
+
+def needs_second_runner(case: Case) -> bool:
+    """Say whether the drafter needs model runner V2: windows in some layers, or heads of successors."""
+    return case.mixed or case.config.kind != "dflash"
 
 
 def _needs(case: Case) -> list[str]:
