@@ -40,7 +40,9 @@ class Counts:
     def since(self, before: Self) -> Self | None:
         """Return what was counted in between, gauges as they are now; None where a count fell: the server restarted."""
         counted = {name: _difference(getattr(self, name), getattr(before, name)) for name in COUNTED}
-        positions = tuple(map(_known_difference, self.per_position, before.per_position))
+        # A position that was not told before had not been reached.
+        pairs = zip_longest(self.per_position, before.per_position, fillvalue=0.0)
+        positions = tuple(now - then for now, then in pairs)
         if any(value is not None and value < 0 for value in (*counted.values(), *positions)):
             return None
         rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in COUNTED}
@@ -78,7 +80,3 @@ def _difference(now: float | None, before: float | None) -> float | None:
 
 def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None and other is None else (one or 0.0) + (other or 0.0)
-
-
-def _known_difference(now: float, before: float) -> float:
-    return now - before

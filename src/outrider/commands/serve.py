@@ -120,11 +120,10 @@ def _checked(
         telling.spin("Checking the pair")
         found, evidence = objections(engine, version, pair, deployment, command.text)
     refusals = [objection.said for objection in found if objection.refuses]
-    for objection in found:
-        if not objection.refuses or anyway:
-            stderr().print(Text(f"warning: {objection.said}", style="yellow"), soft_wrap=True)
     if refusals and not anyway:
         raise UsageError(f"Not started: {' '.join(refusals)} (--anyway starts it all the same.)")
+    for objection in found:
+        stderr().print(Text(f"warning: {objection.said}", style="yellow"), soft_wrap=True)
     return evidence
 
 

@@ -83,8 +83,8 @@ def _files(engine: str, deployment: Deployment) -> Iterator[Objection]:
         yield Objection(f"llama.cpp reads GGUF files, and the target is {deployment.target}.", refuses=True)
     model = deployment.draft.model if deployment.draft else None
     if model is not None and not model.lower().endswith(".gguf"):
-        how = f"outrider train export {model} --format gguf --out FOLDER"
-        yield Objection(f"llama.cpp reads GGUF files, and the drafter is {model}: {how}", refuses=True)
+        said = f"llama.cpp reads GGUF files, and the drafter is {model}: convert it with convert_hf_to_gguf.py."
+        yield Objection(said, refuses=True)
 
 
 def _pair(starter: Starter, version: str | None, pair: Pair, deployment: Deployment) -> Iterator[Objection]:

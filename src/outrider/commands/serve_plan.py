@@ -1,5 +1,6 @@
 """From the words of a command line to a deployment: names that engines understand, a method, a draft length."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +12,7 @@ from outrider.checkpoint.known import KNOWN
 from outrider.checkpoint.shipped import SHIPPED
 from outrider.commands.engines.case import Case
 from outrider.commands.engines.vllm import needs_second_runner
+from outrider.commands.serve_gguf import gguf_of
 from outrider.commands.serve_options import Drafted, Spread
 from outrider.errors import CheckpointError, OutriderError, UnknownNameError, UsageError
 from outrider.models.dflash.config import DFlashConfig
@@ -27,6 +29,8 @@ def deployment_of(engine: str, model: str, drafted: Drafted, spread: Spread) -> 
     """
     config, raw = _drafter(drafted.drafter)
     draft = _draft(engine, drafted, config)
+    if engine == "llama.cpp" and draft is not None and draft.model is not None:
+        draft = replace(draft, model=_as_gguf(draft.model, model))
     block = config is not None and draft is not None and draft.model is not None
     case = Case(config, raw, drafted.drafter or "") if block and config is not None else None
     return Deployment(
@@ -71,6 +75,10 @@ def _draft(engine: str, drafted: Drafted, config: DFlashConfig | None) -> Draft 
         raise UsageError(f"How many tokens {method} drafts is not known from the drafter's files: give --draft-length.")
     model = None if drafted.drafter is None else _named(engine, drafted.drafter)
     return Draft(method, model, length)
+
+
+def _as_gguf(drafter: str, target: str) -> str:
+    return drafter if drafter.lower().endswith(".gguf") else str(gguf_of(drafter, target) or drafter)
 
 
 def _method(drafted: Drafted, config: DFlashConfig | None) -> Method | None:
