@@ -348,6 +348,49 @@ def watch(
 
 
 @app.command()
+def plan(
+    model: o.Model,
+    *,
+    gpu: Annotated[str | None, o.option("--gpu", metavar="NAME", text="h200, h100, a100, rtx4090, ...")] = None,
+    gpus: Annotated[int, o.option("--gpus", metavar="N", text="How many of them; 1.", min=1)] = 1,
+    here: Annotated[bool, o.option("--here", text="On this machine, as it is found.")] = False,
+    drafter: Annotated[str | None, o.option("--drafter", metavar="D", text="A DFlash drafter that is there.")] = None,
+    context: Annotated[int, o.option("--context", metavar="N", text="Tokens of a sequence; 4096.", min=1)] = 4096,
+    concurrency: Annotated[int, o.option("--concurrency", metavar="N", text="Sequences at once; 1.", min=1)] = 1,
+    accept: Annotated[
+        list[str] | None,
+        o.option("--accept", metavar="M[:K]=TAU", text="A measured acceptance length: mtp:3=2.65; repeatable."),
+    ] = None,
+    speed: Annotated[
+        list[str] | None,
+        o.option("--speed", metavar="M@ENGINE=N", text="Measured tokens a second: mtp@sglang=73.5; repeatable."),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        o.option("--engine", metavar="NAME[=VERSION]", text="vllm, sglang, llama.cpp, outrider; repeatable."),
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Lay out the ways to decode a model on some hardware: speed, memory, risk, effort, and from where each pays."""
+    from outrider.commands import plan as command
+
+    request = command.Request(
+        model=model,
+        gpu=gpu,
+        gpus=gpus,
+        here=here,
+        drafter=drafter,
+        context=context,
+        concurrency=concurrency,
+        accept=accept or (),
+        speed=speed or (),
+        engine=engine or (),
+        as_json=as_json,
+    )
+    raise typer.Exit(command.run(request))
+
+
+@app.command()
 def explain(code: Annotated[str, typer.Argument(help="A rule's code, as outrider doctor --list has them.")]) -> None:
     """Print the page of a rule of the doctor: what it finds, how, what confirms it, what to do."""
     from outrider.commands import explain as command
