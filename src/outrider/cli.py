@@ -17,6 +17,7 @@ from outrider import __version__
 from outrider.commands import doctor_options as d
 from outrider.commands import options as o
 from outrider.commands import serve_options as s
+from outrider.commands.bench_app import bench
 from outrider.commands.exit_codes import INTERRUPTED
 from outrider.commands.groups import spread
 from outrider.commands.train_app import train
@@ -37,6 +38,7 @@ app = typer.Typer(name="outrider", epilog=EXIT_CODES, **_PLAIN)  # type: ignore[
 models = typer.Typer(help="Which models are here, fetching one, and what one is.", **_PLAIN)  # type: ignore[arg-type]
 app.add_typer(models, name="models")
 app.add_typer(train, name="train")
+app.add_typer(bench, name="bench")
 
 
 def _show_version(asked: bool) -> None:
