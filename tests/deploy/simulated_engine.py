@@ -137,7 +137,8 @@ class Handler(BaseHTTPRequestHandler):
         for tokens in self.rounds(body):
             text = self.text(body, done, tokens)
             done += tokens
-            self.event({"choices": [{"index": 0, "text": text, "delta": {"content": text}}]})
+            said = {"text": text} if "prompt" in body else {"delta": {"content": text}}
+            self.event({"choices": [{"index": 0} | said]})
         self.event({"choices": [], "usage": self.usage(body)})
         self.wfile.write(b"data: [DONE]\n\n")
 

@@ -75,9 +75,7 @@ def bench_run(
     prefix_caching: Annotated[
         bool, option("--prefix-caching", text="Leave it on; else it is off in all arms.")
     ] = False,
-    patience: Annotated[
-        float, option("--patience", metavar="S", text="Seconds until a server is given up; 1800.")
-    ] = 1800.0,
+    patience: Annotated[float, option("--patience", metavar="S", text="Until a server is given up; 1800.")] = 1800.0,
     spread_over: s.Spread,
     asked: Asked,
 ) -> None:
@@ -89,7 +87,8 @@ def bench_run(
 
     request = command.Request(
         model=model, engine=engine, python=python, arms=arm or (), drafter=drafter, spread=spread_over,
-        patience=patience, prefix_caching=prefix_caching, url=None, asking=_asking(asked), writing=_writing(asked), more=more or (),
+        patience=patience, prefix_caching=prefix_caching, url=None, asking=_asking(asked), writing=_writing(asked),
+        more=more or (),
     )  # fmt: skip
     raise typer.Exit(command.run(request))
 
