@@ -155,10 +155,9 @@ def test_acceptance_is_that_of_the_rounds_that_were_run(capsys, target, engine_p
     assert cell.per_position[0] >= cell.per_position[-1]
 
 
-@pytest.mark.parametrize(
-    ("mode", "said"), [("dies-later", "illegal memory access"), ("closes", "no request was answered")]
-)
+@pytest.mark.parametrize("broken", [("dies-later", "illegal memory access"), ("closes", "no request was answered")])
 def test_a_server_that_breaks_keeps_what_was_measured(broken, capsys, target, engine_python, monkeypatch):
+    mode, said = broken
     monkeypatch.setenv("SIMULATED", mode)
     out = target.parent / "b.json"
     seen, result = bench(capsys, target, engine_python, out, "--concurrency", "1,1", "--repeats", 1)
