@@ -1,4 +1,4 @@
-"""``outrider serve``, ``watch`` and ``plan``: their options. Imported when the command line starts: nothing heavy here."""
+"""``outrider serve``, ``watch`` and ``plan``: their options. Imported early: nothing heavy here."""
 
 from typing import Annotated
 
