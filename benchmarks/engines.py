@@ -1,6 +1,6 @@
-"""``python -m benchmarks.engines vllm --python PYTHON --target FOLDER``: the shipped pair on a real engine, by our commands.
+"""``python -m benchmarks.engines vllm --python PYTHON --target FOLDER``: the shipped pair on a real engine.
 
-The engine is started by ``outrider serve`` and stopped by Ctrl-C, as a user would. Prompts are asked one after the other.
+The engine is started by ``outrider serve`` and stopped by Ctrl-C, as a user would. Prompts are asked one by one.
 What the server's counters say of all of them is compared with what each answer says of itself: vLLM with
 ``--per-request-spec-decode-metrics detailed``, llama.cpp with its timings. ``embedded`` runs the pair here.
 ``join A.json B.json ...`` prints what was measured side by side.
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from socket import socket
 from tempfile import TemporaryDirectory
@@ -188,14 +189,12 @@ def _answered(process: "subprocess.Popen[bytes]", said: Path) -> str:
 
 def _below(pid: int) -> list[int]:
     """Return all processes below one."""
-    import psutil
-
+    psutil: Any = import_module("psutil")
     return [one.pid for one in psutil.Process(pid).children(recursive=True)]
 
 
 def _alive(group: Sequence[int]) -> int:
-    import psutil
-
+    psutil: Any = import_module("psutil")
     return sum(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in group)
 
 
