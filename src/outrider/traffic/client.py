@@ -39,7 +39,8 @@ def ask_all(url: str, model: str, workload: Workload, concurrency: int) -> Told:
 
 async def _ask_all(url: str, model: str, workload: Workload, concurrency: int) -> Told:
     told = Told()
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=concurrency)
+    # A connection a request: servers close idle ones when they please, and a request that meets that is lost.
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx2.AsyncClient(timeout=PATIENCE_S, limits=limits, trust_env=False) as client:
         begin = time.monotonic()
 
