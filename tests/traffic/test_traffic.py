@@ -12,6 +12,7 @@ from tiny_model import write_tiny_model
 
 from outrider.adapters.start import STARTERS, Deployment, Draft
 from outrider.commands.prompts_file import rows_of
+from outrider.deploy import health
 from outrider.deploy.health import wait_healthy
 from outrider.deploy.process import Process
 from outrider.errors import UnknownNameError, UsageError
@@ -22,6 +23,11 @@ from outrider.traffic.summary import rows
 from outrider.traffic.workload import Prompt, Workload, chosen, own_prompts
 
 PROMPTS = [Prompt(f"{kind} {number}", kind) for kind in ("code", "chat") for number in range(6)]
+
+
+@pytest.fixture(autouse=True)
+def asked_often(monkeypatch):
+    monkeypatch.setattr(health, "BETWEEN_S", 0.05)
 
 
 @pytest.fixture
