@@ -186,6 +186,13 @@ def test_texts_that_repeat_themselves_are_warned_of(capsys, target, engine_pytho
     assert "acceptance is flattered" in seen.out
 
 
+def test_an_arm_that_never_drafts_is_warned_of(capsys, target, engine_python, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMULATED", "idle")
+    seen, _ = bench(capsys, target, engine_python, tmp_path / "b.json", "--arm", "ngram:3", "--repeats", 1)
+    assert "vllm ngram:3: nothing was drafted" in seen.out
+    assert "vllm plain: nothing was drafted" not in seen.out
+
+
 def test_a_server_without_metrics_gives_speeds_and_no_acceptance(capsys, target, engine_python, tmp_path, monkeypatch):
     monkeypatch.setenv("SIMULATED", "no-metrics")
     seen, result = bench(capsys, target, engine_python, tmp_path / "b.json", "--arm", "ngram:3", "--repeats", 1)
