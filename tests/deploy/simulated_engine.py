@@ -1,7 +1,7 @@
 """Mimics an engine as a real process on loopback: its options, health, metrics, completions, and ways to fail.
 
 Run as the Python of an environment that holds vLLM. What it does is in the variable SIMULATED, words with commas:
-dies, hangs, garbage, no-metrics, dies-later, closes, repeats, idle. Draft tokens are accepted by ``RATE`` at each position,
+dies, hangs, garbage, no-metrics, dies-later, closes, repeats, idle. A draft token is accepted by ``RATE``, and
 after ``SIMULATED_TURN`` rounds by half of it. A token comes every ``ROUND_S`` times what a round costs.
 """
 
