@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from outrider.adapters.methods import METHODS, Method
 from outrider.adapters.start import Deployment, Draft
@@ -11,6 +10,7 @@ from outrider.checkpoint import open_checkpoint, resolve
 from outrider.checkpoint.known import KNOWN
 from outrider.checkpoint.shipped import SHIPPED
 from outrider.commands.engines.case import Case
+from outrider.commands.engines.sglang import HYBRID
 from outrider.commands.engines.vllm import needs_second_runner
 from outrider.commands.serve_gguf import gguf_of
 from outrider.commands.serve_options import Drafted, Spread
@@ -18,7 +18,6 @@ from outrider.errors import CheckpointError, OutriderError, UnknownNameError, Us
 from outrider.models.dflash.config import DFlashConfig
 
 USUAL_LENGTH = {"mtp": 3, "eagle": 3, "eagle3": 3, "draft_model": 5, "ngram": 5}
-HYBRID = ("qwen3_5", "qwen3_next")  # beginnings of model types with recurrent layers
 
 
 def deployment_of(engine: str, model: str, drafted: Drafted, spread: Spread) -> Deployment:
@@ -83,10 +82,10 @@ def _as_gguf(drafter: str, target: str) -> str:
 
 def _method(drafted: Drafted, config: DFlashConfig | None) -> Method | None:
     if drafted.method is not None:
-        found = next((one for one in get_args(Method) if one == drafted.method), None)
+        found = next((one for one in METHODS if one == drafted.method), None)
         if found is None:
             raise UnknownNameError("method", drafted.method, METHODS)
-        return found  # type: ignore[no-any-return]
+        return found
     if drafted.drafter is None:
         return None
     if config is None:
