@@ -222,6 +222,20 @@ def test_results_are_compared_and_what_else_differs_is_said(capsys, target, engi
     assert "careful: temperature" in seen.out
 
 
+def test_a_plan_takes_what_a_benchmark_measured(capsys, target, engine_python, tmp_path):
+    out = tmp_path / "b.json"
+    _, result = bench(capsys, target, engine_python, out, "--arm", "ngram:3", "--repeats", 1)
+    row = next(one for one in result.rows if one.arm == "vllm ngram:3")
+    seen = run_cli(capsys, "plan", target, "--here", "--engine", "vllm", "--bench", out, "--json")
+    found = next(one for one in json.loads(seen.out)["options"] if one["method"] == "ngram")
+    assert found["tokens_per_round"]["value"] == row.acceptance_length
+    assert found["tokens_per_second"]["value"] == row.tokens_per_second[0]
+    assert found["tokens_per_second"]["how"] == "measured"
+    assert found["tokens_per_round"]["how"] == "measured"
+    bad = run_cli(capsys, "plan", target, "--here", "--bench", out, "--concurrency", 9)
+    assert "holds nothing at --concurrency 9" in bad.check_one_line_error()
+
+
 BAD = [
     (["run", "{target}"], "Which engine?"),
     (["run", "{target}", "--engine", "outrider"], "outrider compare measures it"),

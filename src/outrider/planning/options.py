@@ -196,7 +196,7 @@ def _lasts(s: Situation, way: Way, engine: str, scale: float | None, tau: Figure
 def _speed(s: Situation, way: Way, engine: str, tau: Figure, lasts: Figure) -> Figure:
     speed = s.speeds.get((engine, way.method or "plain"))
     if speed is not None:
-        return Figure(value=speed, low=speed, high=speed, how="measured", source="given by --speed")
+        return Figure(value=speed, low=speed, high=speed, how="measured", source="given by --speed or --bench")
     each = s.load.batch / MS
     return Figure(
         value=each * tau.value / lasts.value,
