@@ -1,5 +1,7 @@
 """The chunked delta rule against the recurrence it stands for."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from kernels.recurrence import random_inputs, random_state, recur
@@ -65,3 +67,18 @@ def test_strong_decay_has_finite_gradients() -> None:
     leaves = [tensor.requires_grad_() for tensor in inputs]
     chunk(*leaves)[0].sum().backward()
     assert all(leaf.grad is not None and leaf.grad.isfinite().all() for leaf in leaves)
+
+
+@pytest.mark.parametrize("cuts", [(5, 9), (64, 130), (1, 2, 63, 65, 199)])
+def test_documents_of_a_row_know_nothing_of_each_other(cuts: tuple[int, ...]) -> None:
+    inputs = random_inputs(200)
+    starts = torch.zeros(2, 200, dtype=torch.bool)
+    starts[:, list(cuts)] = True
+    state = random_state(inputs)
+    out, after = chunk(*inputs, state, starts)
+    bounds = [0, *cuts, 200]
+    for start, end in pairwise(bounds):
+        before = state if start == 0 else torch.zeros_like(state)
+        wanted, last = recur(inputs.at(slice(start, end)), before)
+        torch.testing.assert_close(out[:, start:end], wanted, rtol=0, atol=1e-11)
+    torch.testing.assert_close(after, last, rtol=0, atol=1e-11)
