@@ -22,6 +22,20 @@ CPU = torch.device("cpu")
 Request = tuple[tuple[int, ...], SamplingParams]
 
 
+# Two layers that keep states and one that keeps keys; value heads of another size than key heads.
+HYBRID = {
+    "model_type": "qwen3_5",
+    "num_hidden_layers": 3,
+    "head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "linear_num_key_heads": 1,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 6,
+}
+TARGETS: dict[str, dict[str, object]] = {"llama": {}, "qwen3_5": HYBRID}
+
+
 def tiny_target(vocab: int, *, seed: int = 0, **options) -> Decoder:
     raw = {
         "model_type": "llama",
