@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import torch
+from benchmarks.target_folder import write_words
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -43,6 +44,7 @@ def main() -> None:
     network = HybridNetwork(config, torch.bfloat16 if device.type == "cuda" else torch.float32).to_device(device)
     begin(network, narrowed(teacher, config.hidden_size))
     Run(asked, network, teacher).go()
+    write_words(asked.out, runner.tokenizer)
 
 
 def _arguments() -> argparse.Namespace:
