@@ -20,6 +20,7 @@ FAMILY_ALIASES = {"qwen3_5_text": "qwen3_5"}
 DRAFTERS = {
     "none": "outrider.drafters.none:NoDrafter",
     "ngram": "outrider.drafters.ngram:NgramDrafter",
+    "mtp": "outrider.drafters.mtp:MTPDrafter",
     "dflash": "outrider.drafters.dflash:DFlashDrafter",
     "ddtree": "outrider.drafters.ddtree:DDTreeDrafter",
 }

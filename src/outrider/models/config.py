@@ -106,18 +106,28 @@ class DecoderConfig:
         if not self.tied:
             shapes["lm_head.weight"] = (self.vocab_size, self.hidden_size)
         for layer in range(self.num_layers):
-            for name, shape in self.block_shapes(layer).items():
+            for name, shape in self._block_shapes(layer).items():
                 shapes[f"model.layers.{layer}.{name}"] = shape
         return shapes
 
-    def block_shapes(self, layer: int) -> dict[str, tuple[int, ...]]:
-        """Tensors of one layer."""
+    def mtp_tensor_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Every tensor of a multi-token prediction layer, under its name in Qwen3.5's checkpoints."""
+        hidden = self.hidden_size
+        norms = {f"mtp.{name}.weight": (hidden,) for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm")}
+        layer = {f"mtp.layers.0.{name}": shape for name, shape in self._block_shapes(None).items()}
+        return {**norms, "mtp.fc.weight": (hidden, 2 * hidden), **layer}
+
+    def _block_shapes(self, layer: int | None) -> dict[str, tuple[int, ...]]:
+        """Tensors of one layer; of an attention layer for None."""
         delta = self.delta if layer in self.delta_layers else None
+        head_norms = ("self_attn.q_norm.weight", "self_attn.k_norm.weight") if self.qk_norm and delta is None else ()
+        # The order is part of what random weights are: each tensor's come from its place.
         return {
             "input_layernorm.weight": (self.hidden_size,),
             "post_attention_layernorm.weight": (self.hidden_size,),
             **(self._attention_shapes() if delta is None else delta.tensor_shapes(self.hidden_size)),
             **self._mlp_shapes(),
+            **dict.fromkeys(head_norms, (self.head_dim,)),
         }
 
     def _attention_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -125,11 +135,7 @@ class DecoderConfig:
         shapes = _linear("self_attn.q_proj", (1 + self.gated) * queries, hidden, bias=self.qkv_bias)
         shapes |= _linear("self_attn.k_proj", keys, hidden, bias=self.qkv_bias)
         shapes |= _linear("self_attn.v_proj", keys, hidden, bias=self.qkv_bias)
-        shapes |= _linear("self_attn.o_proj", hidden, queries, bias=self.output_bias)
-        if self.qk_norm:
-            shapes["self_attn.q_norm.weight"] = (self.head_dim,)
-            shapes["self_attn.k_norm.weight"] = (self.head_dim,)
-        return shapes
+        return shapes | _linear("self_attn.o_proj", hidden, queries, bias=self.output_bias)
 
     def _mlp_shapes(self) -> dict[str, tuple[int, ...]]:
         hidden, inner = self.hidden_size, self.intermediate_size

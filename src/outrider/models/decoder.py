@@ -148,12 +148,17 @@ class Decoder:
         c = self.config
         if layer in c.delta_layers:
             return read_delta_block(reader, layer)
-        return reader.block(
-            "model.layers.",
-            layer,
-            qk_norm=c.qk_norm,
-            qkv_bias=c.qkv_bias,
-            output_bias=c.output_bias,
-            mlp_bias=c.mlp_bias,
-            gated_heads=c.num_heads if c.gated else 0,
-        )
+        return read_attention_block(reader, c, "model.layers.", layer)
+
+
+def read_attention_block(reader: BlockReader, config: DecoderConfig, prefix: str, layer: int) -> Block:
+    """Read an attention layer of this decoder, or one like them."""
+    return reader.block(
+        prefix,
+        layer,
+        qk_norm=config.qk_norm,
+        qkv_bias=config.qkv_bias,
+        output_bias=config.output_bias,
+        mlp_bias=config.mlp_bias,
+        gated_heads=config.num_heads if config.gated else 0,
+    )

@@ -50,6 +50,12 @@ def _family(config: DecoderConfig) -> "Family":
     return found
 
 
+def named(checkpoint: "Checkpoint") -> "Checkpoint":
+    """Return a target's checkpoint with its tensors under the names that the decoder knows."""
+    family = _family(decoder_config(checkpoint.config))
+    return replace(checkpoint, tensors=family.tensors(checkpoint.tensors))
+
+
 def check_tensors(config: DecoderConfig, checkpoint: "Checkpoint") -> None:
     """Compare what the config implies with what the files hold, by header alone.
 
@@ -102,6 +108,6 @@ def load_decoder(
     check_tensors(config, checkpoint)
     from outrider.models.weights import read_tensor, row_reader
 
-    checkpoint = replace(checkpoint, tensors=_family(config).tensors(checkpoint.tensors))
+    checkpoint = named(checkpoint)
     embed = row_reader(checkpoint, "model.embed_tokens.weight") if device.type == "cpu" else None
     return Decoder(config, lambda name: read_tensor(checkpoint, name), dtype=dtype, device=device, embed=embed)

@@ -20,7 +20,11 @@ def random_tensors(config: HasShapes, *, seed: int = 0) -> Callable[[str], Tenso
 
     Matrices are scaled so that activations keep their size from layer to layer; norms lie around 1.
     """
-    shapes = config.tensor_shapes()
+    return random_values(config.tensor_shapes(), seed=seed)
+
+
+def random_values(shapes: dict[str, tuple[int, ...]], *, seed: int = 0) -> Callable[[str], Tensor]:
+    """Return such a reader of these tensors."""
     order = {name: index for index, name in enumerate(shapes)}
 
     def read(name: str) -> Tensor:
