@@ -161,9 +161,9 @@ def load_mtp(checkpoint: "Checkpoint", target: Decoder, *, dummy: bool = False) 
             "for every further token."
         )
     if dummy:
-        from outrider.models.tiny import random_values
+        from outrider.models.tiny import dummy_values
 
-        return MTP(random_values(wanted), target)
+        return MTP(dummy_values(wanted, target.device), target)
     missing = [name for name in wanted if name not in found]
     if missing:
         raise CheckpointError(
