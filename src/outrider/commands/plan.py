@@ -114,7 +114,15 @@ def _situation(request: Request, device: "Device", devices: int) -> "Situation":
         versions=_versions(request.engine),
         measured=[*(measured(text) for text in request.accept), *accepted],
         speeds=speeds | dict(_speed(text) for text in request.speed),
+        named=_named,
     )
+
+
+def _named(engine: str, name: str) -> str:
+    """Return a model's name as an engine understands it; this package's own names are its own engine's."""
+    from outrider.commands.serve_plan import named
+
+    return name if engine == "outrider" else named(engine, name)
 
 
 def _benched(request: Request) -> "tuple[list[Expected], dict[tuple[str, str], float]]":

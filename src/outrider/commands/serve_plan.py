@@ -33,7 +33,7 @@ def deployment_of(engine: str, model: str, drafted: Drafted, spread: Spread) -> 
     block = config is not None and draft is not None and draft.model is not None
     case = Case(config, raw, drafted.drafter or "") if block and config is not None else None
     return Deployment(
-        target=_named(engine, model),
+        target=named(engine, model),
         draft=draft,
         parallel=spread.parallel(),
         quantisation=spread.quantisation,
@@ -72,7 +72,7 @@ def _draft(engine: str, drafted: Drafted, config: DFlashConfig | None) -> Draft 
     length = drafted.length or (config.max_tokens if config is not None else USUAL_LENGTH.get(method))
     if length is None:
         raise UsageError(f"How many tokens {method} drafts is not known from the drafter's files: give --draft-length.")
-    model = None if drafted.drafter is None else _named(engine, drafted.drafter)
+    model = None if drafted.drafter is None else named(engine, drafted.drafter)
     return Draft(method, model, length)
 
 
@@ -93,7 +93,7 @@ def _method(drafted: Drafted, config: DFlashConfig | None) -> Method | None:
     return next(one for one in METHODS if one == config.kind)
 
 
-def _named(engine: str, name: str) -> str:
+def named(engine: str, name: str) -> str:
     """Return a name that an engine understands: a path, or the hub's, where we have one of our own."""
     if name in SHIPPED:
         return str(resolve(name).path)
