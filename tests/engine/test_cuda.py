@@ -33,11 +33,21 @@ RAW = {
     "sliding_window": 9,
     "max_window_layers": 2,
 }
+HYBRID = {
+    **RAW,
+    "model_type": "qwen3_5",
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 12,
+}
+RAWS = {"qwen3": RAW, "qwen3_5": HYBRID}
 PROMPTS = [tuple(range(5, 5 + n)) * 2 for n in (3, 17, 8, 30)]
 
 
-def target_on(device: str, dtype: torch.dtype = torch.float32) -> Decoder:
-    config = decoder_config(RAW)
+def target_on(device: str, dtype: torch.dtype = torch.float32, family: str = "qwen3") -> Decoder:
+    config = decoder_config(RAWS[family])
     return Decoder(config, random_tensors(config), dtype=dtype, device=torch.device(device))
 
 
@@ -56,15 +66,17 @@ def logits(target):
     return target.logits(target.forward(tree, cache, slice(0, 2), lengths, span=tree.width).hidden_BNH).cpu()
 
 
+@pytest.mark.parametrize("family", RAWS)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
-def test_logits_are_those_of_the_cpu(dtype, tolerance):
+def test_logits_are_those_of_the_cpu(dtype, tolerance, family):
     torch.backends.cuda.matmul.allow_tf32 = False
-    reference = logits(target_on("cpu"))
-    found = logits(target_on("cuda", dtype))
+    reference = logits(target_on("cpu", family=family))
+    found = logits(target_on("cuda", dtype, family))
     real = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
     assert float((found - reference).abs()[real].max() / reference.abs().max()) < tolerance
 
 
+@pytest.mark.parametrize("family", RAWS)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -74,8 +86,8 @@ def test_logits_are_those_of_the_cpu(dtype, tolerance):
     ],
     ids=["greedy", "edited", "sampled"],
 )
-def test_no_drafter_changes_a_text_on_a_gpu(settings):
-    target = target_on("cuda")
+def test_no_drafter_changes_a_text_on_a_gpu(settings, family):
+    target = target_on("cuda", family=family)
     params = SamplingParams(max_tokens=40, **settings)
     plain = texts(target, drafter(target, "none"), params)
     for name in DRAFTERS:
@@ -87,10 +99,11 @@ def drafter(target, name: str):
     return drafter_of(name, target, slots=3, max_len=128, sampled=False)
 
 
+@pytest.mark.parametrize("family", RAWS)
 @pytest.mark.parametrize("name", DRAFTERS)
-def test_a_gpu_gives_the_greedy_texts_of_the_cpu(name):
+def test_a_gpu_gives_the_greedy_texts_of_the_cpu(name, family):
     params = SamplingParams(max_tokens=40)
-    here, there = target_on("cpu"), target_on("cuda")
+    here, there = target_on("cpu", family=family), target_on("cuda", family=family)
     assert texts(there, drafter(there, name), params) == texts(here, drafter(here, "none"), params)
 
 

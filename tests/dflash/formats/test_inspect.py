@@ -8,6 +8,7 @@ import pytest
 from dflash.drafter_files import change_config, write_drafter
 from dflash.formats.drafters import DFLASH2, DSPARK
 from dflash.formats.gguf_files import write_gguf_drafter
+from models.hybrid_files import as_multimodal
 from tiny_model import write_tiny_model
 
 from outrider.checkpoint import resolve
@@ -188,6 +189,15 @@ def test_a_drafter_without_a_shape_still_shows_what_there_is(run, facts, tmp_pat
     assert "z-lab" in seen.out
     found, _ = facts(folder)
     assert (found["shape"], found["engines"]) == (None, [])
+
+
+def test_a_hybrid_target_in_the_published_layout_is_compared_as_any_other(facts, tmp_path):
+    folder = write_drafter(tmp_path / "drafter", num_target_layers=4, target_layer_ids=[0, 2])
+    target = as_multimodal(write_tiny_model(tmp_path / "target", "qwen3_5"))
+    found, code = facts(folder, "--target", target)
+    assert (code, found["fits"], found["runs"]) == (0, True, True)
+    sglang = next(engine for engine in found["engines"] if engine["engine"] == "SGLang")
+    assert "--mamba-radix-cache-strategy extra_buffer" in sglang["command"]
 
 
 def test_a_target_whose_family_is_not_run_here_is_compared_by_its_sizes(facts, tmp_path):
