@@ -1,27 +1,31 @@
 """``python -m benchmarks.fault_matrix DRAFTER COUNTS``: each fault is put in and diagnosed from its curve alone.
 
 Reads what ``benchmarks.fault_counts`` measured. Without the pair, *counters alone*: the rules on the curve, as with an
-evidence file that says what the healthy pair keeps. With it, two ways: *other prompts*, the table from every second
-text and the observation from the others, then the other way round; *same prompts*, where table and observation each
-have an eighth of the texts for themselves, as when a server asked the table's prompts parts from ours at near-ties.
+evidence file that says what the healthy pair keeps. With it: *other prompts*, the table from every second text and
+the observation from the others, then the other way round; *same prompts*, where table and observation each have an
+eighth of the texts for themselves, as when a server asked the table's prompts parts from ours at near-ties. Short and
+long prompts are read apart, as with a server's counters after the ones and after the others; *one reading* pools them.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from outrider.acceptance import Interval
 from outrider.checkpoint import resolve
 from outrider.doctor.ablation.counts import Counts
-from outrider.doctor.ablation.explain import INVISIBLE, Explanation, explain
+from outrider.doctor.ablation.explain import INVISIBLE, Explanation, explain_kinds
 from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.faults import HEALTHY, usual_faults
+from outrider.doctor.ablation.other_texts import BATCH
 from outrider.doctor.ablation.part import Observed, effect_of
 from outrider.doctor.ablation.published import PUBLISHED
+from outrider.doctor.ablation.retold import RETOLD
 from outrider.doctor.ablation.table import AblationTable, Entry
 from outrider.doctor.evidence import Evidence
 from outrider.doctor.examine import examine
@@ -77,14 +81,26 @@ def main() -> None:
     found = json.loads(given.counts.read_text(encoding="utf-8"))
     config = read_drafter(resolve(given.drafter)).config
     faults = usual_faults(config, config.num_target_layers or 1 + max(config.taps))
-    table = _table(found["counts"], faults)
+    table = _table(found["counts"], (*faults, *RETOLD))
     texts = len(table.healthy.rounds_X)
-    ways = {"other prompts": _trials(table, _halves(texts)), "same prompts": _trials(table, _eighths(texts))}
+    both = _kinds(found["categories"])
+    ways = {
+        "same prompts": _trials(table, _eighths(texts), both),
+        "same prompts, one reading": _trials(table, _eighths(texts), [range(texts)]),
+        "other prompts": _trials(table, _halves(texts), both),
+    }
     alone = _alone(table)
     if given.json:
         print(json.dumps(_result(ways, alone, found["provenance"]), indent=1))
     else:
-        print("\n".join((*_totals(ways), "", _told(alone), "", *_rows(table, ways, alone), "", *_published(table))))
+        told = (_told(alone), *_batch(table, found["counts"]))
+        print("\n".join((*_totals(ways), "", *told, "", *_rows(table, ways, alone), "", *_published(table))))
+
+
+def _kinds(categories: Sequence[str]) -> list[list[int]]:
+    """Short texts, then long ones."""
+    numbered = list(enumerate(categories))
+    return [[place for place, name in numbered if name.startswith("long") is long] for long in (False, True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +162,13 @@ def _counts(plain: dict[str, Any]) -> Counts:
     return Counts(np.array(plain["rounds"], dtype=np.float64), np.array(plain["hits"], dtype=np.float64))
 
 
+def _batch(table: AblationTable, found: dict[str, Any]) -> list[str]:
+    if BATCH.label not in found:
+        return []
+    parted = _counts(found[BATCH.label]).parted(table.healthy)
+    return [f"Decoded {BATCH.strength}: {parted} of {len(table.healthy.rounds_X)} texts count otherwise than alone."]
+
+
 def _halves(texts: int) -> list[Split]:
     """Halve the texts in several ways, each half in both places."""
     splits = []
@@ -163,26 +186,31 @@ def _eighths(texts: int) -> list[Split]:
     return [Split(order[own:], order[:-own]) for order in orders]
 
 
-def _trials(table: AblationTable, splits: list[Split]) -> list[Trial]:
-    trials = []
-    for split in splits:
-        shared = split.shared(table.healthy)
-        own, other = table.of_texts(split.known), table.of_texts(split.observed)
-        pairs = zip(own.entries, other.entries, strict=True)
-        trials += [_trial(entry, seen.counts, own, other.healthy, shared) for entry, seen in pairs]
+def _trials(table: AblationTable, splits: list[Split], kinds: Sequence[Collection[int]]) -> list[Trial]:
+    trials = [trial for split in splits for trial in _of_split(table, split, kinds)]
     return sorted(trials, key=lambda trial: (trial.cause, trial.fault))
 
 
-def _trial(entry: Entry, seen: Counts, table: AblationTable, healthy: Counts, shared: float) -> Trial:
-    observed = Observed(seen.rounds, seen.curve)
-    explanation = explain(observed, table, shared=shared)
-    fault, first = entry.fault, explanation.ranking[0]
-    truth, effect = seen.length - healthy.length, effect_of(entry, table, seen.rounds, shared)
-    visible = fault.label not in explanation.invisible
+def _of_split(table: AblationTable, split: Split, kinds: Sequence[Collection[int]]) -> Iterator[Trial]:
+    own, other = table.of_texts(split.known), table.of_texts(split.observed)
+    known = [table.of_texts([text for text in split.known if text in kind]) for kind in kinds]
+    observed = [[text for text in split.observed if text in kind] for kind in kinds]
+    shared = split.shared(table.healthy)
+    for place, entry in enumerate(table.entries):
+        some = [entry.counts.some(texts) for texts in observed]
+        seen = [Observed(counts.rounds, counts.curve) for counts in some]
+        explanation = explain_kinds(list(zip(seen, known, strict=True)), own, shared=shared)
+        whole = other.entries[place].counts
+        effect = effect_of(own.entries[place], own, whole.rounds, shared)
+        yield _trial(entry.fault, explanation, int(whole.rounds), whole.length - other.healthy.length, effect)
+
+
+def _trial(fault: Fault, explanation: Explanation, rounds: int, truth: float, effect: Interval) -> Trial:
+    first, visible = explanation.ranking[0], fault.label not in explanation.invisible
     return Trial(
         fault=fault.label,
         cause=fault.cause,
-        rounds=int(seen.rounds),
+        rounds=rounds,
         truth=truth,
         visible=visible,
         first=first.cause,
