@@ -54,6 +54,29 @@ def test_the_fault_that_gives_the_curve_is_first_with_its_measured_effect():
     assert [entry.fault.cause for entry in best] == ["mask_token"]
 
 
+def test_measurements_of_one_kind_of_texts_are_compared_with_those():
+    curves = {"swa_ignored": (HEALTHY, (0.5, 0.2, 0.1)), "context_kv_dropped": ((0.5, 0.2, 0.1), HEALTHY)}
+    entries = tuple(
+        Entry(Fault(name=cause, strength="", cause=cause, how=""), joined(counts(one, 15), counts(other, 15)))
+        for cause, (one, other) in curves.items()
+    )
+    apart = AblationTable(counts(HEALTHY), entries)
+    kinds = ["short"] * 15 + ["long"] * 15
+    series = [
+        {"when": {"workload": kind}, "counters": {"accepted_per_position": list(rates), "rounds": 1500}}
+        for kind, rates in (("short", HEALTHY), ("long", (0.5, 0.2, 0.1)))
+    ]
+    evidence = Evidence.model_validate({"schema": 1, "series": series})
+    found, best = merged(evidence, static(), apart, kinds=kinds)
+    assert (found.findings[0].cause, found.findings[0].standing) == ("swa_ignored", "confirmed")
+    assert [entry.fault.cause for entry in best] == ["swa_ignored"]
+    assert merged(evidence, static(), apart, kinds=["other"] * 30)[0].findings == static().findings
+
+
+def joined(one, other):
+    return Counts(np.concatenate((one.rounds_X, other.rounds_X)), np.concatenate((one.hits_XK, other.hits_XK)))
+
+
 def test_what_was_tried_in_vain_is_ruled_out_with_its_size():
     found, _ = merged(seen(FAULTS["mask_token"]), static(), table())
     ruled = next(one for one in found.findings if one.cause == "swa_ignored")

@@ -7,12 +7,13 @@ a reading of them that drafts better is the finding (``ablation_files``).
 
 from collections.abc import Iterator, Sequence
 
-from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, Explained, Explanation, explain
+from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, Explained, Explanation, explain_kinds
 from outrider.doctor.ablation.part import Observed
 from outrider.doctor.ablation.table import AblationTable, Entry
 from outrider.doctor.ablation_files import blamed, code_of
 from outrider.doctor.evidence import Evidence
 from outrider.doctor.observation import Observation
+from outrider.doctor.observation.reading import Reading, read
 from outrider.doctor.verdict import Cause, Effect, Finding, Standing, Verdict
 
 SHOWN = 0.02  # probability from which a cause is named
@@ -21,7 +22,12 @@ CURVES = 1  # of faults, beside the observed one
 
 
 def merged(
-    evidence: Evidence, verdict: Verdict, table: AblationTable, more: Sequence[Entry] | None = None
+    evidence: Evidence,
+    verdict: Verdict,
+    table: AblationTable,
+    more: Sequence[Entry] | None = None,
+    *,
+    kinds: Sequence[str] = (),
 ) -> tuple[Verdict, list[Entry]]:
     """Return the verdict with what the ablation says, and the entries that explain the observed curve best.
 
@@ -30,17 +36,46 @@ def merged(
         verdict: by files and counters.
         table: of the pair as its files are.
         more: other readings of the files that were searched; None where they were not.
+        kinds: of each text of the table; a measurement of ``series`` with such a ``workload`` is compared with those.
     """
-    reading = Observation(evidence).reading
-    if not reading.rounds or not reading.positions or reading.conflicts:
+    observation = Observation(evidence)
+    parts = _by_kind(observation, table, kinds) or _pooled(observation, table)
+    if not parts:
         need = "counters with rounds and acceptance per position, to compare with the table of faults"
         found = verdict.model_copy(update={"next": [need, *verdict.next]})
         return blamed(found, table, more, as_observed=1.0), []
-    explanation = explain(Observed(reading.rounds, reading.positions), table)
+    explanation = explain_kinds(parts, table)
     best = [entry for entry in table.entries if entry.fault.label in explanation.ranking[0].faults][:CURVES]
     chance = {one.cause: one.probability for one in explanation.ranking}
     found = _ranked(verdict, explanation, table)
     return blamed(found, table, more, as_observed=chance.get(INVISIBLE, 0.0)), best
+
+
+Parts = list[tuple[Observed, AblationTable]]
+
+
+def _pooled(observation: Observation, table: AblationTable) -> Parts:
+    """The main measurement, where it has a curve."""
+    seen = _observed(observation.reading)
+    return [] if seen is None else [(seen, table)]
+
+
+def _by_kind(observation: Observation, table: AblationTable, kinds: Sequence[str]) -> Parts:
+    """Measurements that differ in nothing but their kind of texts, where the table has such."""
+    found: Parts = []
+    for measurement in observation.evidence.series:
+        kind = str(measurement.when.get("workload", ""))
+        texts = [place for place, name in enumerate(kinds) if name == kind]
+        seen = _observed(read(measurement.counters, observation.facts.drafted))
+        if kind and texts and seen is not None and len(measurement.when) == 1:
+            found.append((seen, table.of_texts(texts)))
+    return found
+
+
+def _observed(reading: Reading) -> Observed | None:
+    if not reading.rounds or not reading.positions or reading.conflicts:
+        return None
+    return Observed(reading.rounds, reading.positions)
 
 
 def _ranked(verdict: Verdict, found: Explanation, table: AblationTable) -> Verdict:
