@@ -1,7 +1,7 @@
 """``python -m benchmarks.fault_matrix DRAFTER COUNTS``: each fault is put in and diagnosed from its curve alone.
 
 Reads what ``benchmarks.fault_counts`` measured. Without the pair, *counters alone*: the rules on the curve, as with an
-evidence file that says what the healthy pair keeps. With it: *other prompts*, the table from every second text and
+evidence file that says what the healthy pair keeps. With it: *other prompts*, the table from half of the texts and
 the observation from the others, then the other way round; *same prompts*, where table and observation each have an
 eighth of the texts for themselves, as when a server asked the table's prompts parts from ours at near-ties. Short and
 long prompts are read apart, as with a server's counters after the ones and after the others; *one reading* pools them.
@@ -31,6 +31,8 @@ from outrider.doctor.evidence import Evidence
 from outrider.doctor.examine import examine
 from outrider.models.dflash.formats import read_drafter
 from outrider.provenance import provenance
+
+HALVINGS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +87,9 @@ def main() -> None:
     texts = len(table.healthy.rounds_X)
     both = _kinds(found["categories"])
     ways = {
-        "same prompts": _trials(table, _eighths(texts), both),
-        "same prompts, one reading": _trials(table, _eighths(texts), [range(texts)]),
-        "other prompts": _trials(table, _halves(texts), both),
+        "same prompts": _trials(table, _eighths(both), both),
+        "same prompts, one reading": _trials(table, _eighths(both), [range(texts)]),
+        "other prompts": _trials(table, _halves(both), both),
     }
     alone = _alone(table)
     if given.json:
@@ -169,21 +171,29 @@ def _batch(table: AblationTable, found: dict[str, Any]) -> list[str]:
     return [f"Decoded {BATCH.strength}: {parted} of {len(table.healthy.rounds_X)} texts count otherwise than alone."]
 
 
-def _halves(texts: int) -> list[Split]:
-    """Halve the texts in several ways, each half in both places."""
+def _halves(kinds: Sequence[Sequence[int]]) -> list[Split]:
+    """Halve the texts of each kind by lot, three times, each half in both places."""
     splits = []
-    for stride in (1, 2, 4):
-        one = [text for text in range(texts) if text // stride % 2 == 0]
-        other = [text for text in range(texts) if text not in one]
-        splits += [Split(one, other), Split(other, one)]
+    for seed in range(HALVINGS):
+        mixed = _mixed(kinds, seed)
+        halves = [[text for kind in mixed for text in kind[side::2]] for side in (0, 1)]
+        splits += [Split(*halves), Split(*halves[::-1])]
     return splits
 
 
-def _eighths(texts: int) -> list[Split]:
-    """Leave an eighth to the table alone, and another to the observation."""
-    own = max(1, texts // 8)
-    orders = [[(own * turn + 5 * index) % texts for index in range(texts)] for turn in range(texts // own)]
-    return [Split(order[own:], order[:-own]) for order in orders]
+def _eighths(kinds: Sequence[Sequence[int]]) -> list[Split]:
+    """Leave an eighth of each kind, by lot, to the table alone, and another to the observation."""
+    splits = []
+    for turn in range(8):
+        orders = [np.roll(kind, -turn * (len(kind) // 8)).tolist() for kind in _mixed(kinds, 0)]
+        known = [text for order in orders for text in order[len(order) // 8 :]]
+        splits.append(Split(known, [text for order in orders for text in order[: len(order) - len(order) // 8]]))
+    return splits
+
+
+def _mixed(kinds: Sequence[Sequence[int]], seed: int) -> list[list[int]]:
+    generator = np.random.default_rng(seed)
+    return [generator.permutation(kind).tolist() for kind in kinds]
 
 
 def _trials(table: AblationTable, splits: list[Split], kinds: Sequence[Collection[int]]) -> list[Trial]:

@@ -32,14 +32,14 @@ def table() -> AblationTable:
 
 
 def test_observed_texts_are_others_than_the_tables(table):
-    for split in fault_matrix._halves(TEXTS):
+    for split in fault_matrix._halves(KINDS):
         assert not set(split.known) & set(split.observed)
         assert split.shared(table.healthy) == 0
         assert sorted([*split.known, *split.observed]) == list(range(TEXTS))
 
 
 def test_of_the_same_prompts_each_side_has_an_eighth_for_itself(table):
-    splits = fault_matrix._eighths(TEXTS)
+    splits = fault_matrix._eighths(KINDS)
     assert len(splits) == 8
     for split in splits:
         assert len(set(split.observed) - set(split.known)) == len(set(split.known) - set(split.observed)) == 2
@@ -49,14 +49,14 @@ def test_of_the_same_prompts_each_side_has_an_eighth_for_itself(table):
 
 @pytest.mark.parametrize("ways", [fault_matrix._halves, fault_matrix._eighths])
 def test_faults_that_differ_are_told_apart_and_one_that_does_nothing_is_not_seen(table, ways):
-    trials = fault_matrix._trials(table, ways(TEXTS), KINDS)
+    trials = fault_matrix._trials(table, ways(KINDS), KINDS)
     assert all(trial.right and trial.among for trial in trials)
     assert {trial.fault for trial in trials if not trial.visible} == {"dtype_or_quantisation"}
     assert np.mean([trial.covered for trial in trials]) > 0.8
 
 
 def test_the_tables_lines_and_shares_are_those_of_the_trials(table):
-    trials = fault_matrix._trials(table, fault_matrix._halves(TEXTS), [range(TEXTS)])
+    trials = fault_matrix._trials(table, fault_matrix._halves(KINDS), [range(TEXTS)])
     alone = fault_matrix._alone(table)
     rows = fault_matrix._rows(table, {"here": trials}, alone)
     assert len(rows) == 2 + len(RATES)
