@@ -93,6 +93,25 @@ def test_what_was_not_tried_shares_what_is_left():
     assert next(one for one in odd.findings if one.cause == "prefix_cache").confidence == pytest.approx(0.3, abs=0.02)
 
 
+def test_where_nothing_gives_the_curve_a_suspect_keeps_its_share_and_is_told_what_was_tried():
+    odd, _ = merged(seen((0.05, 0.049, 0.048)), static(), table())
+    kept = next(one for one in odd.findings if one.cause == "swa_ignored")
+    assert kept.standing == "possible"
+    assert kept.confidence == pytest.approx(0.4, abs=0.02)
+    assert "at the strengths tried" in kept.against[0]
+
+
+def test_on_the_same_prompts_a_small_fault_is_seen():
+    rates = (0.79, 0.58, 0.38)
+    small = AblationTable(
+        counts(HEALTHY), (Entry(Fault(name="x", strength="", cause="sampling", how=""), counts(rates)),)
+    )
+    apart, _ = merged(seen(rates), Verdict(summary="x"), small)
+    same, _ = merged(seen(rates), Verdict(summary="x"), small, shared=0.9)
+    assert all(one.cause != "sampling" or one.confidence < 0.5 for one in apart.findings)
+    assert (same.findings[0].cause, same.findings[0].confidence > 0.9) == ("sampling", True)
+
+
 def test_a_remedy_known_before_is_kept():
     found, _ = merged(seen(FAULTS["swa_ignored"]), static(), table())
     assert (found.findings[0].cause, found.findings[0].remedy) == ("swa_ignored", ["widen"])

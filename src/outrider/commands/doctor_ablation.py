@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from outrider.runner import Runner
 
 MAX_TOKENS = 128
+SHARED = 0.9  # of the rounds on the same prompts: in between texts part at near-ties, and arithmetic differs
 
 
 def ablated(request: "Request", evidence: "Evidence", verdict: "Verdict") -> tuple["Verdict", Sequence[Curve]]:
@@ -39,7 +40,8 @@ def ablated(request: "Request", evidence: "Evidence", verdict: "Verdict") -> tup
     table, more, missing = _run(request, [row.prompt for row in rows])
     if not request.written.as_json:
         print_table(stdout(), table, missing)
-    found, best = merged(evidence, verdict, table, more, kinds=[row.category for row in rows])
+    shared = SHARED if request.known.same_prompts else 0.0
+    found, best = merged(evidence, verdict, table, more, kinds=[row.category for row in rows], shared=shared)
     curves = [Curve("the pair here", table.healthy.curve, table.healthy.rounds)]
     curves += [Curve(f"with {entry.fault.label}", entry.counts.curve) for entry in best]
     return found, curves

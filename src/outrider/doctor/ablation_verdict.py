@@ -28,6 +28,7 @@ def merged(
     more: Sequence[Entry] | None = None,
     *,
     kinds: Sequence[str] = (),
+    shared: float = 0.0,
 ) -> tuple[Verdict, list[Entry]]:
     """Return the verdict with what the ablation says, and the entries that explain the observed curve best.
 
@@ -37,6 +38,7 @@ def merged(
         table: of the pair as its files are.
         more: other readings of the files that were searched; None where they were not.
         kinds: of each text of the table; a measurement of ``series`` with such a ``workload`` is compared with those.
+        shared: share of the observed rounds that are on the table's own texts.
     """
     observation = Observation(evidence)
     parts = _by_kind(observation, table, kinds) or _pooled(observation, table)
@@ -44,7 +46,7 @@ def merged(
         need = "counters with rounds and acceptance per position, to compare with the table of faults"
         found = verdict.model_copy(update={"next": [need, *verdict.next]})
         return blamed(found, table, more, as_observed=1.0), []
-    explanation = explain_kinds(parts, table)
+    explanation = explain_kinds(parts, table, shared=shared)
     best = [entry for entry in table.entries if entry.fault.label in explanation.ranking[0].faults][:CURVES]
     chance = {one.cause: one.probability for one in explanation.ranking}
     found = _ranked(verdict, explanation, table)
@@ -105,6 +107,8 @@ def _named(found: Explanation, table: AblationTable, verdict: Verdict) -> Iterat
         before = next((one for one in verdict.findings if one.cause == cause), None)
         if chance >= SHOWN:
             yield _finding(cause, chance, explaining[0], before)
+        elif before is not None and found.ranking[0].cause == UNEXPLAINED:
+            yield _unmatched(cause, found.ranking[0].probability, table, before)
         elif before is not None:
             yield _refuted(cause, table, before)
 
@@ -132,10 +136,20 @@ def _finding(cause: Cause, chance: float, best: Explained, before: Finding | Non
 
 
 def _refuted(cause: Cause, table: AblationTable, before: Finding) -> Finding:
-    effects = [table.effect(entry).value for entry in table.entries if entry.fault.cause == cause]
-    size = f"put into this pair it moves {min(effects):+.2f} to {max(effects):+.2f} tokens a round"
-    against = [f"{size}, which does not give the observed curve", *before.against]
+    against = [f"{_moves(cause, table)}, which does not give the observed curve", *before.against]
     return before.model_copy(update={"standing": "refuted", "confidence": 0.0, "against": against})
+
+
+def _unmatched(cause: Cause, rest: float, table: AblationTable, before: Finding) -> Finding:
+    """Nothing that was put in gives the curve: a cause can still be it, at a strength that was not tried."""
+    told = f"{_moves(cause, table)} at the strengths tried; none of them gives the observed curve"
+    kept = {"confidence": round(before.confidence * rest, 3), "standing": _standing(before, rest)}
+    return before.model_copy(update={**kept, "against": [told, *before.against]})
+
+
+def _moves(cause: Cause, table: AblationTable) -> str:
+    effects = [table.effect(entry).value for entry in table.entries if entry.fault.cause == cause]
+    return f"put into this pair it moves {min(effects):+.2f} to {max(effects):+.2f} tokens a round"
 
 
 def _summary(best: Explained) -> str:
