@@ -21,10 +21,14 @@ def write(folder: Path) -> Path:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     config = {"architectures": ["LlamaForCausalLM"], "dtype": "float32", **checkpoint.config}
     _write(folder / "config.json", config)
-    tokenizer = load_tokenizer(checkpoint)
+    write_words(folder, load_tokenizer(checkpoint))
+    return folder
+
+
+def write_words(folder: Path, tokenizer: Tokenizer) -> None:
+    """Write a tokenizer and its chat template into a folder."""
     tokenizer.save(folder / "tokenizer.json")
     _write(folder / "tokenizer_config.json", _words(tokenizer))
-    return folder
 
 
 def _words(tokenizer: Tokenizer) -> dict[str, Any]:

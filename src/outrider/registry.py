@@ -12,11 +12,15 @@ FAMILIES = {
     "llama": "outrider.models.families.llama:Llama",
     "qwen2": "outrider.models.families.qwen2:Qwen2",
     "qwen3": "outrider.models.families.qwen3:Qwen3",
+    "qwen3_5": "outrider.models.families.qwen3_5:Qwen35",
 }
+# What a config.json of text alone calls the same family.
+FAMILY_ALIASES = {"qwen3_5_text": "qwen3_5"}
 
 DRAFTERS = {
     "none": "outrider.drafters.none:NoDrafter",
     "ngram": "outrider.drafters.ngram:NgramDrafter",
+    "mtp": "outrider.drafters.mtp:MTPDrafter",
     "dflash": "outrider.drafters.dflash:DFlashDrafter",
     "ddtree": "outrider.drafters.ddtree:DDTreeDrafter",
 }

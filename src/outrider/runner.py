@@ -6,6 +6,7 @@ The one place that joins files, text, target, drafter and engine.
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Ordered
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
@@ -22,7 +23,8 @@ from outrider.models.decoder import Decoder
 from outrider.models.dflash.formats import read_drafter
 from outrider.models.dflash.loading import load_dflash
 from outrider.models.dflash.network import DFlash
-from outrider.models.loading import load_decoder
+from outrider.models.loading import load_decoder, named
+from outrider.models.mtp import MTP, load_mtp
 from outrider.registry import DRAFTERS, resolve
 from outrider.results import DraftingResult
 from outrider.text.tokenizer import Tokenizer, load_tokenizer
@@ -86,6 +88,7 @@ def load(
         None if draft_model is None else _load_network(draft_model, target, draft, weights=weights, report=report),
         draft_model,
         draft,
+        cache(partial(load_mtp, named(checkpoint), target, dummy=weights == "dummy")),
     )
     longest = min(max_len or MAX_LEN, target.shape.max_positions)
     return Runner(loaded, drafter, slots=slots, max_len=longest)
@@ -137,6 +140,7 @@ class Loaded:
         network: the draft model, if there is one.
         draft_model: its name, as it was given.
         draft: settings of drafting.
+        heads: reads the multi-token prediction heads that came with the model, at the first call.
     """
 
     checkpoint: Checkpoint
@@ -145,6 +149,7 @@ class Loaded:
     network: DFlash | None
     draft_model: str | None
     draft: DraftOptions
+    heads: Callable[[], MTP] | None = None
 
     @property
     def drafting(self) -> DraftingResult | None:
@@ -169,7 +174,7 @@ class Runner:
         self.loaded = loaded
         self.checkpoint, self.target, self.tokenizer = loaded.checkpoint, loaded.target, loaded.tokenizer
         self.slots, self.max_len = slots, max_len
-        setting = Setting(slots, max_len, loaded.network, loaded.draft)
+        setting = Setting(slots, max_len, loaded.network, loaded.draft, loaded.heads)
         self.drafter: Drafter = resolve("drafter", DRAFTERS, drafter).build(setting)
         self._live: dict[int, Transcript] = {}
         self.engine = Engine(

@@ -22,7 +22,11 @@ def drafter(tmp_path):
         ("ngram", "--draft-model a/b", "--draft-model means nothing to --drafter ngram"),
         ("ngram", "--draft-tokens 3", "--draft-tokens"),
         ("ngram", "--allow vocab_size", "--allow"),
-        ("dflash", "--draft-model a/b --budget 8", "means nothing to --drafter dflash: drop it, or choose ddtree"),
+        (
+            "dflash",
+            "--draft-model a/b --budget 8",
+            "means nothing to --drafter dflash: drop it, or choose mtp or ddtree",
+        ),
         ("dflash", "--draft-model a/b --spine", "--spine"),
     ],
 )

@@ -39,10 +39,10 @@ class Checked:
     rows: int = 0
 
     def __post_init__(self) -> None:
-        self._blocks = None
+        self._memory = None
 
     def draft(self, slots):
-        draft = self._blocks.draft(slots)
+        draft = self._memory.draft(slots)
         for row, slot in enumerate(slots):
             if draft is not None and slot is not None:
                 self.check(slot, draft.logits_BKV[row])
@@ -52,7 +52,7 @@ class Checked:
         sequence = self.engine._scheduler._running[slot.slot]
         text = (*sequence.prompt, *sequence.output)
         place = len(text) - 1
-        assert (slot.anchor, self._blocks._lengths[slot.slot], sequence.committed) == (text[-1], place, place)
+        assert (slot.anchor, self._memory._lengths[slot.slot], sequence.committed) == (text[-1], place, place)
         tensors = self.pair.target_tensors
         features = run_target(tensors, torch.tensor([text[:place]], dtype=torch.int64))[1][0]
         embed, head = tensors["model.embed_tokens.weight"], tensors["lm_head.weight"]
@@ -61,10 +61,13 @@ class Checked:
         self.rows += 1
 
     def observe(self, committed) -> None:
-        self._blocks.observe(committed)
+        self._memory.observe(committed)
+
+    def begin(self, slot: int, prompt) -> None:
+        self._memory.begin(slot, prompt)
 
     def forget(self, slot: int) -> None:
-        self._blocks.forget(slot)
+        self._memory.forget(slot)
 
 
 def params_of(chance: random.Random, room: int, temperature: float) -> SamplingParams:
@@ -101,7 +104,7 @@ def test_every_block_is_drafted_from_its_own_text_alone(pair, monkeypatch, seed)
     setting = Setting(slots, MAX_LEN, pair.network, chance.choice(OPTIONS[name]))
     drafter = resolve("drafter", DRAFTERS, name).build(setting)
     checked = Checked(pair)
-    checked._blocks, drafter._blocks = drafter._blocks, checked
+    checked._memory, drafter._memory = drafter._memory, checked
     costs = Costs(learn=chance.random() < 0.3)
     checked.engine = engine_of(pair.target, drafter, slots=slots, max_len=MAX_LEN, costs=costs)
     sequences = play(chance, checked.engine, temperature)

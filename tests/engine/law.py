@@ -11,7 +11,7 @@ import fakes
 import numpy as np
 import torch
 from engine import reference
-from engine.running import engine_of, tiny_target
+from engine.running import TARGETS, engine_of, tiny_target
 from scipy import stats
 
 from outrider.engine.costs import Costs
@@ -27,39 +27,41 @@ SETTINGS = {
     "cut": {"temperature": 0.8, "top_p": 0.8},
     "penalties": {"temperature": 0.9, "frequency_penalty": 0.9, "repetition_penalty": 1.3},
 }
-TARGET = tiny_target(VOCAB, seed=3)
+MODELS = {family: tiny_target(VOCAB, seed=3, **sizes) for family, sizes in TARGETS.items()}
+TARGET = MODELS["llama"]
 Text = tuple[int, ...]
 
 
 @cache
-def raw_logits() -> dict[Text, torch.Tensor]:
-    """The target's logits after every text shorter than LENGTH, from one pass over chains."""
+def raw_logits(family: str) -> dict[Text, torch.Tensor]:
+    """A target's logits after every text shorter than LENGTH, from one pass over chains."""
     texts = torch.tensor(list(product(range(VOCAB), repeat=LENGTH - 1)))
     chains = torch.cat((torch.full((len(texts), 1), PROMPT[0]), texts), 1)
-    cache_ = TARGET.new_cache(slots=len(texts), max_len=LENGTH)
+    target = MODELS[family]
+    cache_ = target.new_cache(slots=len(texts), max_len=LENGTH)
     lengths = torch.zeros(len(texts), dtype=torch.int64)
-    out = TARGET.forward(DraftTree.chain(chains), cache_, slice(0, len(texts)), lengths, span=LENGTH)
-    logits = TARGET.logits(out.hidden_BNH)
+    out = target.forward(DraftTree.chain(chains), cache_, slice(0, len(texts)), lengths, span=LENGTH)
+    logits = target.logits(out.hidden_BNH)
     return {tuple(text[:done]): logits[row, done] for row, text in enumerate(texts.tolist()) for done in range(LENGTH)}
 
 
 @cache
-def next_law(name: str, text: Text) -> np.ndarray:
+def next_law(name: str, text: Text, family: str = "llama") -> np.ndarray:
     params = SamplingParams(**SETTINGS[name])
-    return reference.law(raw_logits()[text], PROMPT, text, params).numpy()
+    return reference.law(raw_logits(family)[text], PROMPT, text, params).numpy()
 
 
 @cache
-def text_law(name: str) -> dict[Text, float]:
+def text_law(name: str, family: str) -> dict[Text, float]:
     return {
-        text: float(np.prod([next_law(name, text[:i])[text[i]] for i in range(LENGTH)]))
+        text: float(np.prod([next_law(name, text[:i], family)[text[i]] for i in range(LENGTH)]))
         for text in product(range(VOCAB), repeat=LENGTH)
     }
 
 
-def sample(name: str, drafter, costs: Costs | None = None) -> tuple[list[Text], int]:
+def sample(name: str, drafter, costs: Costs | None = None, *, family: str = "llama") -> tuple[list[Text], int]:
     """Texts of the seeds 0 to TEXTS - 1, and how many draft tokens were accepted."""
-    engine = engine_of(TARGET, drafter, slots=SLOTS, max_len=LENGTH + 1, costs=costs or fakes.Free())
+    engine = engine_of(MODELS[family], drafter, slots=SLOTS, max_len=LENGTH + 1, costs=costs or fakes.Free())
     sequences = [
         engine.add(PROMPT, SamplingParams(**SETTINGS[name], max_tokens=LENGTH, seed=seed)) for seed in range(TEXTS)
     ]
@@ -87,8 +89,8 @@ def pvalue(found: list[Text], law: dict[Text, float], part: slice) -> float:
     return float(stats.chisquare(observed, wanted).pvalue)
 
 
-def follows(name: str, found: list[Text]) -> bool:
-    law = text_law(name)
+def follows(name: str, found: list[Text], family: str = "llama") -> bool:
+    law = text_law(name, family)
     forbidden = [text for text in found if law[text] == 0]
     parts = (slice(None), slice(-2, None))
     return not forbidden and all(pvalue(found, law, part) > FALSE_ALARM for part in parts)

@@ -15,11 +15,26 @@ from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig, LayerMask
 from outrider.models.dflash.network import DFlash
 from outrider.models.loading import decoder_config
-from outrider.models.tiny import random_tensors
+from outrider.models.mtp import MTP
+from outrider.models.tiny import random_tensors, random_values
 from outrider.registry import DRAFTERS, resolve
 
 CPU = torch.device("cpu")
 Request = tuple[tuple[int, ...], SamplingParams]
+
+
+# Two layers that keep states and one that keeps keys; value heads of another size than key heads.
+HYBRID = {
+    "model_type": "qwen3_5",
+    "num_hidden_layers": 3,
+    "head_dim": 8,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "linear_num_key_heads": 1,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 6,
+}
+TARGETS: dict[str, dict[str, object]] = {"llama": {}, "qwen3_5": HYBRID}
 
 
 def tiny_target(vocab: int, *, seed: int = 0, **options) -> Decoder:
@@ -42,9 +57,14 @@ def tiny_target(vocab: int, *, seed: int = 0, **options) -> Decoder:
 
 
 def drafter_of(name: str, target: Decoder, *, slots: int = 1, max_len: int = 96, **options) -> Drafter:
-    """A drafter of the table; where it needs a draft model, a random one that fits the target."""
-    setting = Setting(slots, max_len, tiny_network(target), DraftOptions(**options))
+    """A drafter of the table; where it needs a draft model or heads, random ones that fit the target."""
+    setting = Setting(slots, max_len, tiny_network(target), DraftOptions(**options), lambda: tiny_heads(target))
     return resolve("drafter", DRAFTERS, name).build(setting)
+
+
+def tiny_heads(target: Decoder, *, seed: int = 6) -> MTP:
+    """Random multi-token prediction heads."""
+    return MTP(random_values(target.config.mtp_tensor_shapes(), seed=seed), target)
 
 
 def tiny_network(target: Decoder, *, seed: int = 5, **options) -> DFlash:

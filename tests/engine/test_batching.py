@@ -3,7 +3,8 @@
 import fakes
 import numpy as np
 import pytest
-from engine.running import engine_of, finish, plain, tiny_target
+from engine.running import TARGETS, engine_of, finish, plain, tiny_target
+from engine.slots import check_slot, watched_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,8 @@ from outrider.engine.sequence import Sequence
 from outrider.errors import UsageError
 
 VOCAB, MAX_LEN = 23, 48
-TARGET = tiny_target(VOCAB, seed=1, num_hidden_layers=2)
+MODELS = {family: tiny_target(VOCAB, seed=1, **{"num_hidden_layers": 2, **sizes}) for family, sizes in TARGETS.items()}
+TARGET = MODELS["llama"]
 
 
 def request(seed: int) -> tuple[tuple[int, ...], SamplingParams]:
@@ -26,7 +28,8 @@ def request(seed: int) -> tuple[tuple[int, ...], SamplingParams]:
 
 
 REQUESTS = [request(seed) for seed in range(12)]
-ALONE = [plain(TARGET, prompt, params) for prompt, params in REQUESTS]
+SAID = {family: [plain(target, prompt, params) for prompt, params in REQUESTS] for family, target in MODELS.items()}
+ALONE = SAID["llama"]
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +37,11 @@ def short_chunks(monkeypatch):
     monkeypatch.setattr(engine_module, "CHUNK", 5)
 
 
+@pytest.mark.parametrize("family", MODELS)
 @pytest.mark.parametrize("slots", [1, 2, 5, 20])
-def test_more_requests_than_slots_are_all_served_with_their_own_text(slots):
-    engine = engine_of(TARGET, fakes.RandomTree(VOCAB, slots), slots=slots, max_len=MAX_LEN)
-    assert [s.output for s in finish(engine, REQUESTS)] == ALONE
+def test_more_requests_than_slots_are_all_served_with_their_own_text(slots, family):
+    engine = engine_of(MODELS[family], fakes.RandomTree(VOCAB, slots), slots=slots, max_len=MAX_LEN)
+    assert [s.output for s in finish(engine, REQUESTS)] == SAID[family]
     assert not engine.busy
     assert not engine.drafter.texts
 
@@ -55,13 +59,13 @@ def test_greedy_texts_are_their_own_beside_sampled_ones_where_drafts_are_drawn()
 class Crowd:
     """Adds, cancels and steps as told; remembers what each sequence should say."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, said: list[list[int]]) -> None:
+        self.engine, self.said = engine, said
         self.wanted: list[tuple[Sequence, list[int]]] = []
 
     def add(self, number: int) -> None:
         prompt, params = REQUESTS[number]
-        self.wanted.append((self.engine.add(prompt, params), ALONE[number]))
+        self.wanted.append((self.engine.add(prompt, params), self.said[number]))
 
     def cancel(self, number: int) -> None:
         if self.wanted:
@@ -85,17 +89,29 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=20)
-@given(ACTIONS, st.integers(1, 4), st.integers(0, 1000))
-def test_coming_and_going_changes_nobodys_text(actions, slots, seed):
+@settings(max_examples=30)
+@given(ACTIONS, st.sampled_from(sorted(MODELS)), st.integers(1, 4), st.integers(0, 1000))
+def test_coming_and_going_changes_nobodys_text(actions, family, slots, seed):
     drafter = fakes.RandomTree(VOCAB, seed)
-    crowd = Crowd(engine_of(TARGET, drafter, slots=slots, max_len=MAX_LEN))
+    crowd = Crowd(engine_of(MODELS[family], drafter, slots=slots, max_len=MAX_LEN), SAID[family])
     for name, number in actions:
         getattr(crowd, name)(number)
     list(crowd.engine.run())
     crowd.check()
     assert {s.finish_reason for s, _ in crowd.wanted} <= {"length", "cancelled"}
     assert not drafter.texts
+
+
+@given(ACTIONS, st.integers(1, 4), st.integers(0, 1000))
+def test_coming_and_going_leaves_every_slot_the_state_of_its_own_text(actions, slots, seed):
+    target = MODELS["qwen3_5"]
+    options = {"drafter": fakes.RandomTree(VOCAB, seed), "slots": slots, "max_len": MAX_LEN}
+    engine, cache = watched_cache(target, options)
+    crowd = Crowd(engine, SAID["qwen3_5"])
+    for name, number in [*actions, *[("step", 0)] * 12]:
+        getattr(crowd, name)(number)
+        for sequence in engine._scheduler._running.values():
+            check_slot(target, cache, sequence)
 
 
 LONG = (tuple(range(20)), SamplingParams(max_tokens=10))

@@ -16,7 +16,7 @@ from outrider.registry import DRAFTERS
 VOCAB = SIZES["vocab_size"]
 PROMPTS = ((5,), (3, 5, 9), (11, 12, 11, 12, 11, 12, 11), (96, 0, 50, 51, 52, 96, 0))
 GREEDY = SamplingParams(max_tokens=24)
-FAMILIES = ("llama", "qwen2", "qwen3 windows", "qwen3 layer types")
+FAMILIES = ("llama", "qwen2", "qwen3 windows", "qwen3 layer types", "qwen3_5")
 PENALTIES = {
     "repetition": {"repetition_penalty": 1.6},
     "frequency": {"frequency_penalty": 1.5},

@@ -33,6 +33,21 @@ YARN = {
     "original_max_position_embeddings": 32,
 }
 WINDOWS = {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 2}
+# Keys and values of different sizes, so that one cannot be taken for the other; three value heads a key head.
+HYBRID = {
+    "head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 8,
+    "linear_value_head_dim": 12,
+    "rope_parameters": {
+        "rope_type": "default",
+        "rope_theta": 10000.0,
+        "partial_rotary_factor": 0.5,
+        "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}
 VARIANTS = {
     "llama": ("llama", {}),
     "llama tied": ("llama", {"tie_word_embeddings": True}),
@@ -61,6 +76,11 @@ VARIANTS = {
         },
     ),
     "qwen3 biases": ("qwen3", {"attention_bias": True}),
+    "qwen3_5": ("qwen3_5_text", HYBRID),
+    "qwen3_5 all recurrent but one": (
+        "qwen3_5_text",
+        {**HYBRID, "layer_types": ["full_attention", *["linear_attention"] * 3], "tie_word_embeddings": True},
+    ),
 }
 
 

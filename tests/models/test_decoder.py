@@ -6,6 +6,7 @@ import torch
 from models.peers import SIZES, VARIANTS, Pair, make_pair
 
 from outrider.engine.tree import DraftTree, Proposal
+from outrider.engine.walk import whole
 
 CPU = torch.device("cpu")
 TOLERANCE = 1e-4
@@ -37,7 +38,14 @@ def theirs_along(pair: Pair, path: list[int]) -> tuple[torch.Tensor, list[torch.
 def prefill(pair: Pair, cache, slot: int, prompt: list[int]):
     tree = DraftTree.chain(torch.tensor([prompt]))
     rows = slice(slot, slot + 1)
-    return pair.ours.forward(tree, cache, rows, torch.tensor([0]), span=len(prompt), taps=(0, 1, 2))
+    out = pair.ours.forward(tree, cache, rows, torch.tensor([0]), span=len(prompt), taps=(0, 1, 2))
+    keep(cache, rows, torch.tensor([0]), tree)
+    return out
+
+
+def keep(cache, rows: slice, lengths: torch.Tensor, tree: DraftTree) -> None:
+    """Commit a chunk of a prompt."""
+    cache.commit(rows, lengths, whole(tree).path_BN, tree.counts_B, in_place=True)
 
 
 def test_prefill_gives_the_same_logits_and_taps(pair: Pair) -> None:
@@ -57,6 +65,7 @@ def test_prefill_in_chunks_gives_the_same_logits(pair: Pair) -> None:
     for start, end in ((0, 9), (9, 10), (10, 23)):
         tree = DraftTree.chain(torch.tensor([prompt[start:end]]))
         out = pair.ours.forward(tree, cache, slice(0, 1), torch.tensor([start]), span=end)
+        keep(cache, slice(0, 1), torch.tensor([start]), tree)
         logits.append(pair.ours.logits(out.hidden_BNH)[0])
     same(torch.cat(logits), theirs_along(pair, prompt)[0])
 
@@ -114,7 +123,7 @@ def test_a_committed_path_is_the_past_of_what_follows(pair: Pair) -> None:
     lengths = torch.tensor([9])
     pair.ours.forward(tree, cache, slice(1, 2), lengths, span=18)
     path = [0, 1, 3, 5]
-    cache.commit(slice(1, 2), lengths, torch.tensor([path]))
+    cache.commit(slice(1, 2), lengths, torch.tensor([path]), torch.tensor([len(path)]))
     text = prompt + [int(tree.tokens_BN[0, node]) for node in path]
     follow = DraftTree.of([42], [branching(9)], CPU)
     out = pair.ours.forward(follow, cache, slice(1, 2), torch.tensor([13]), span=22)

@@ -1,8 +1,11 @@
 """The target reads packed rows as it reads each document alone."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from dflash.pair import TARGET
+from engine.running import HYBRID, tiny_target
 from train.rows import batch_of
 
 from outrider.engine.tree import DraftTree
@@ -21,11 +24,13 @@ def read_alone(target: Decoder, text: list[int], taps: tuple[int, ...]):
     return torch.cat([out.taps[tap][0] for tap in taps], -1), out.hidden_BNH[0]
 
 
-def check(windows, *, flex=False) -> None:
-    from dataclasses import replace
+def windowed(*windows: int | None) -> Decoder:
+    config = replace(TARGET, windows=windows)
+    return Decoder(config, random_tensors(config), dtype=torch.float32, device=torch.device("cpu"))
 
-    config, taps = replace(TARGET, windows=windows), (2, 0)
-    target = Decoder(config, random_tensors(config), dtype=torch.float32, device=torch.device("cpu"))
+
+def check(target: Decoder, *, flex=False) -> None:
+    taps = (2, 0)
     batch = batch_of(TEXTS, [4, 2, 6, 3])
     read = Features(target, taps, rows=2, row_length=48, flex=flex).read(batch)
     seen = 0
@@ -42,14 +47,18 @@ def check(windows, *, flex=False) -> None:
 
 
 def test_packed_documents_do_not_see_each_other():
-    check((None,) * 4)
+    check(windowed(None, None, None, None))
+
+
+def test_the_state_of_a_document_ends_with_it():
+    check(tiny_target(TARGET.vocab_size, **HYBRID))
 
 
 def test_a_target_with_windows_is_read_with_them():
-    check((None, 5, None, 5))
+    check(windowed(None, 5, None, 5))
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 @pytest.mark.parametrize("windows", [(None,) * 4, (None, 5, None, 5)])
 def test_flex_attention_reads_the_same(windows):
-    check(windows, flex=True)
+    check(windowed(*windows), flex=True)

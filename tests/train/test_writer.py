@@ -4,7 +4,7 @@ from itertools import islice
 
 import pytest
 import torch
-from engine.running import tiny_target
+from engine.running import HYBRID, tiny_target
 from train.writing import by_the_engine, item, items_of, write
 
 from outrider.errors import UsageError
@@ -44,11 +44,16 @@ def test_drawn_texts_are_those_of_plain_decoding_with_the_same_seed(target):
     assert len({tuple(text.tokens) for text in written.values()}) > 15
 
 
+def test_a_hybrid_target_keeps_each_texts_own_state():
+    items = [*items_of(23, vocab=VOCAB, longest=24), *(item(23 + word, (word,)) for word in range(9))]
+    check_equal(tiny_target(VOCAB, **HYBRID), items)
+
+
 def test_a_target_with_windows_reads_no_further_than_them():
     check_equal(tiny_target(VOCAB, **WINDOWED), items_of(9, vocab=VOCAB, longest=24))
 
 
-@pytest.mark.parametrize("options", [{"num_hidden_layers": 2}, WINDOWED])
+@pytest.mark.parametrize("options", [{"num_hidden_layers": 2}, WINDOWED, HYBRID])
 def test_rows_that_are_read_by_their_own_lengths_give_the_same_texts(monkeypatch, options):
     monkeypatch.setattr(writing, "can_run", lambda _device: True)
     monkeypatch.setattr(ragged, "mix_ragged", ragged.mix_plainly)

@@ -14,7 +14,12 @@ from outrider.registry import DRAFTERS
 NEED_WEIGHTS = ("dflash", "ddtree")
 _OF_WEIGHTS = ("draft_model", "draft_tokens", "budget", "spine", "allow")
 # Options that a drafter would pass over. Of a drafter that is not listed nothing is refused.
-UNUSED: dict[str, tuple[str, ...]] = {"none": _OF_WEIGHTS, "ngram": _OF_WEIGHTS, "dflash": ("budget", "spine")}
+UNUSED: dict[str, tuple[str, ...]] = {
+    "none": _OF_WEIGHTS,
+    "ngram": _OF_WEIGHTS,
+    "mtp": ("draft_model", "allow"),
+    "dflash": ("budget", "spine"),
+}
 
 
 def check_drafters(names: Sequence[str], drafting: Drafting, model: str) -> Drafting:

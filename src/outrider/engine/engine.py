@@ -147,6 +147,7 @@ class Engine:
         rules = Rules(sequence.params, self.target.shape.vocab_size, self.device)
         rules.see_prompt(list(sequence.prompt))
         self._rules[sequence.slot] = rules
+        self._stepper.begin(sequence.slot)
         self.drafter.begin(sequence.slot, sequence.prompt)
 
     def _read(self, sequence: Sequence) -> None:

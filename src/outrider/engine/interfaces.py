@@ -65,7 +65,7 @@ class Target(Protocol):
 
         Args:
             tree: what to run; row b belongs to slot ``rows.start + b``.
-            cache: committed keys and values; the nodes' own are left behind the committed ones.
+            cache: what is committed; the nodes' own keys and values, and tapes of recurrent layers, are left in it.
             rows: the slots of the batch, contiguous.
             lengths_B: committed tokens of each row, on the device.
             span: longest committed length of the rows, known on the host, + width: columns that attention reads.

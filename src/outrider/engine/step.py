@@ -3,7 +3,7 @@
     proposals = drafter.propose(...)          # tokens and parents; perhaps the law they were drawn from
     out       = target.forward(tree, cache)   # hidden states of every node; commits nothing
     walk      = verify(tree, logits, rules)   # the accepted path and the bonus token
-    cache.commit(walk.path)
+    cache.commit(walk.path)                   # keys and values, states of recurrent layers
 
 Plain decoding is a tree of the anchor alone. Nothing between proposal and commit asks the device a question
 in greedy decoding; the caller reads the walk once, at the end.
@@ -63,19 +63,30 @@ class Stepper:
     def __init__(self, target: Target, cache: Cache, taps: tuple[int, ...], device: torch.device) -> None:
         self._target, self._cache, self._taps, self._device = target, cache, taps, device
 
+    def begin(self, slot: int) -> None:
+        """A new sequence starts in ``slot``."""
+        self._cache.clear(slice(slot, slot + 1))
+
     def read_chunk(self, rows: Rows, tokens: Sequence[int]) -> Outcome:
         """Commit a chunk of one sequence's prompt: a chain of which every node is kept."""
         tree = DraftTree.chain(torch.tensor([list(tokens)], device=self._device))
-        return Outcome(tree, self._forward(rows, tree), whole(tree), None)
+        out, walk = self._forward(rows, tree), whole(tree)
+        self._commit(rows, tree, walk, tree.counts_B)
+        return Outcome(tree, out, walk, None)
 
     def run_round(self, rows: Rows, tree: DraftTree, rules: Sequence[Rules | None]) -> Outcome:
         """Verify one tree a row and commit the walked paths."""
         out = self._forward(rows, tree)
         logits_BNV = self._target.logits(out.hidden_BNH)
         walk = verify(tree, logits_BNV, rules, [length + 1 for length in rows.lengths])
-        if not tree.is_chain:  # a chain's accepted rows already lie where they belong
-            self._cache.commit(rows.slots, rows.lengths_B(self._device), walk.path_BN)
+        counted_B = torch.tensor([rule is not None for rule in rules], device=self._device)
+        self._commit(rows, tree, walk, (walk.accepted_B + 1) * counted_B)
         return Outcome(tree, out, walk, logits_BNV)
+
+    def _commit(self, rows: Rows, tree: DraftTree, walk: Walk, counts_B: Tensor) -> None:
+        # A chain's accepted rows already lie where they belong.
+        lengths_B = rows.lengths_B(self._device)
+        self._cache.commit(rows.slots, lengths_B, walk.path_BN, counts_B, in_place=tree.is_chain)
 
     def _forward(self, rows: Rows, tree: DraftTree) -> TargetOutput:
         return self._target.forward(

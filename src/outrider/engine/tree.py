@@ -114,6 +114,9 @@ class DraftTree:
         is_chain: known on the host: committing a path of a chain moves nothing.
         draft_probs_BKV: [B, N-1, V] law that node k+1 was drawn from, or None where no row has any.
         drawn: known on the host: rows whose nodes were drawn from a law.
+        kept: known on the host: all real nodes will be committed (a chunk of a prompt), so recurrent layers need only
+            the state after the last. Each node follows the one before, or has depth 0: documents of a packed row, each
+            over an empty cache.
     """
 
     tokens_BN: Tensor
@@ -124,6 +127,7 @@ class DraftTree:
     is_chain: bool
     draft_probs_BKV: Tensor | None = None
     drawn: frozenset[int] = frozenset()
+    kept: bool = False
 
     @property
     def width(self) -> int:
@@ -131,8 +135,8 @@ class DraftTree:
         return self.tokens_BN.shape[1]
 
     @classmethod
-    def chain(cls, tokens_BN: Tensor) -> "DraftTree":
-        """Rows of tokens, each following the one before; all of them real."""
+    def chain(cls, tokens_BN: Tensor, counts_B: Tensor | None = None) -> "DraftTree":
+        """Known texts: each token follows the one before; the first ``counts`` of each row, or all, are real."""
         rows, width = tokens_BN.shape
         device = tokens_BN.device
         order = torch.arange(width, device=device).expand(rows, width)
@@ -142,8 +146,9 @@ class DraftTree:
             parents_BN=(order - 1).clamp(min=0),
             depths_BN=order,
             visible_BNN=visible.expand(rows, width, width),
-            counts_B=torch.full((rows,), width, device=device),
+            counts_B=torch.full((rows,), width, device=device) if counts_B is None else counts_B,
             is_chain=True,
+            kept=True,
         )
 
     @classmethod

@@ -1,4 +1,4 @@
-"""One decoder for the families llama, qwen2 and qwen3: runs a draft tree over committed keys and values.
+"""One decoder for all families of targets: runs a draft tree over what is committed.
 
 It commits nothing and knows no sampling. A node sees the committed tokens and its own ancestors; its RoPE
 position is committed length + depth.
@@ -15,6 +15,7 @@ from outrider.engine.cache import Cache
 from outrider.engine.interfaces import TargetOutput, TargetShape
 from outrider.engine.tree import DraftTree
 from outrider.models.config import DecoderConfig
+from outrider.models.gdn import DeltaBlock, Lineage, delta, new_states, read_delta_block
 from outrider.models.layers import Block, BlockReader, Mix, Pass, ReadTensor, Sizes, attend, mlp, node_columns, rms_norm
 from outrider.models.linear import DenseLinear, pack
 from outrider.models.masks import Masks
@@ -25,7 +26,7 @@ LookUp = Callable[[Tensor], Tensor]
 
 
 class Decoder:
-    """A target: attention layers, gated MLPs, RMS norms.
+    """A target: attention or Gated DeltaNet layers, gated MLPs, RMS norms.
 
     Args:
         config: sizes and variants.
@@ -51,14 +52,15 @@ class Decoder:
         self._head = pack(read("model.embed_tokens.weight" if config.tied else "lm_head.weight"), None, dtype, device)
         self._embed = embed or self._table(read)
         give_back_freed_memory()
-        reader = BlockReader(read, dtype, self.activations, device)
-        self._norm = reader.vector("model.norm.weight")
+        reader = BlockReader(read, dtype, self.activations, device, centred=config.centred_norms)
+        self._norm = reader.norm("model.norm.weight")
         self._sizes = Sizes(config.num_heads, config.num_kv_heads, config.head_dim, config.norm_eps)
-        self._blocks = []
+        self._blocks: list[Block | DeltaBlock] = []
         for layer in range(config.num_layers):
             self._blocks.append(self._load_block(reader, layer))
             give_back_freed_memory()
-        self._angles = Angles(config.rope, config.head_dim, device)
+        precision = torch.promote_types(self.activations, torch.float32)
+        self._angles = Angles(config.rope, config.rotary_size or config.head_dim, device, precision)
 
     @property
     def shape(self) -> TargetShape:
@@ -68,14 +70,18 @@ class Decoder:
 
     def new_cache(self, *, slots: int, max_len: int) -> Cache:
         """Room for ``slots`` sequences of ``max_len`` rows."""
+        c, states = self.config, None
+        if c.delta is not None:
+            states = new_states(c.delta, c.delta_layers, slots=slots, activations=self.activations, device=self.device)
         return Cache(
-            layers=self.config.num_layers,
+            layers=c.attention_layers,
             slots=slots,
             rows=max_len,
-            heads=self.config.num_kv_heads,
-            head_dim=self.config.head_dim,
+            heads=c.num_kv_heads,
+            head_dim=c.head_dim,
             dtype=self.activations,
             device=self.device,
+            states=states,
         )
 
     @torch.inference_mode()
@@ -95,17 +101,30 @@ class Decoder:
         cos, sin = self._angles(lengths_B[:, None] + tree.depths_BN, self.activations)
         shared = Pass(cache, rows, node_columns(tree.width, lengths_B, span), span, cos, sin, mix)
         masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, span, shortest, self.activations)
+        lineage = None if self.config.delta is None else Lineage.of(tree, self.config.delta)
         hidden_BNH = self.embed(tree.tokens_BN)
         eps = self.config.norm_eps
         tapped: dict[int, Tensor] = {}
-        for block, window in zip(self._blocks, self.config.windows, strict=True):
-            normed_BNH = rms_norm(hidden_BNH, block.attention_norm, eps)
+        for block in self._blocks:
             # Each sum goes into the fresh result, not into the old state, which may be a tap.
-            hidden_BNH = attend(normed_BNH, block, self._sizes, shared, masks.of(window)).add_(hidden_BNH)
+            hidden_BNH = self._mix(hidden_BNH, block, shared, masks, lineage).add_(hidden_BNH)
             hidden_BNH = mlp(rms_norm(hidden_BNH, block.mlp_norm, eps), block).add_(hidden_BNH)
             if block.layer in taps:
                 tapped[block.layer] = hidden_BNH
         return TargetOutput(rms_norm(hidden_BNH, self._norm, eps), tapped)
+
+    def _mix(
+        self, hidden_BNH: Tensor, block: Block | DeltaBlock, shared: Pass, masks: Masks, lineage: Lineage | None
+    ) -> Tensor:
+        """Norm and mixer of one layer."""
+        c = self.config
+        if isinstance(block, DeltaBlock):
+            assert c.delta is not None  # noqa: S101 -- it has such a layer
+            assert lineage is not None  # noqa: S101
+            normed_BNH = rms_norm(hidden_BNH, block.mixer_norm, c.norm_eps)
+            return delta(normed_BNH, block, c.delta, c.norm_eps, shared.rows, shared.cache, lineage)
+        normed_BNH = rms_norm(hidden_BNH, block.attention_norm, c.norm_eps)
+        return attend(normed_BNH, block, self._sizes, shared, masks.of(c.windows[block.layer]))
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Look embeddings up: ids of any shape to [..., H] in the dtype of activations."""
@@ -125,13 +144,21 @@ class Decoder:
             table = read("model.embed_tokens.weight").to(device=self.device, dtype=self.dtype)
         return lambda tokens: functional.embedding(tokens, table)
 
-    def _load_block(self, reader: BlockReader, layer: int) -> Block:
+    def _load_block(self, reader: BlockReader, layer: int) -> Block | DeltaBlock:
         c = self.config
-        return reader.block(
-            "model.layers.",
-            layer,
-            qk_norm=c.qk_norm,
-            qkv_bias=c.qkv_bias,
-            output_bias=c.output_bias,
-            mlp_bias=c.mlp_bias,
-        )
+        if layer in c.delta_layers:
+            return read_delta_block(reader, layer)
+        return read_attention_block(reader, c, "model.layers.", layer)
+
+
+def read_attention_block(reader: BlockReader, config: DecoderConfig, prefix: str, layer: int) -> Block:
+    """Read an attention layer of this decoder, or one like them."""
+    return reader.block(
+        prefix,
+        layer,
+        qk_norm=config.qk_norm,
+        qkv_bias=config.qkv_bias,
+        output_bias=config.output_bias,
+        mlp_bias=config.mlp_bias,
+        gated_heads=config.num_heads if config.gated else 0,
+    )

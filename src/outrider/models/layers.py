@@ -5,7 +5,7 @@ Shape letters: B batch rows, N nodes, H hidden, A query heads, G key/value heads
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -35,6 +35,7 @@ class Block:
 
     Attributes:
         layer: its number, under which the cache keeps its keys.
+        qkv: queries, keys, values, and behind them the gates of gated heads.
         sinks: [A] logit of a key that every query sees and whose value is zero, or None.
     """
 
@@ -48,6 +49,20 @@ class Block:
     gate_up: Linear
     down: Linear
     sinks: Tensor | None = None
+
+
+class HasMlp(Protocol):
+    """Weights of a layer that ends in a gated MLP."""
+
+    @property
+    def gate_up(self) -> Linear:
+        """Gate and up, stacked."""
+        ...
+
+    @property
+    def down(self) -> Linear:
+        """Back to the hidden size."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +87,14 @@ class BlockReader:
         dtype: of linear weights.
         activations: of vectors and of what flows.
         device: where they go.
+        centred: whether norms scale by 1 + their weights.
     """
 
     read: ReadTensor
     dtype: torch.dtype
     activations: torch.dtype
     device: torch.device
+    centred: bool = False
 
     def linear(self, *names: str, bias: bool = False) -> Linear:
         """Stack the outputs of linear layers that read the same input."""
@@ -89,6 +106,14 @@ class BlockReader:
         """Read a norm's weights or another vector."""
         return self.read(name).to(device=self.device, dtype=self.activations)
 
+    def exact(self, name: str) -> Tensor:
+        """Read what is computed with in float32 at least, whatever flows."""
+        return self.read(name).to(device=self.device, dtype=torch.promote_types(self.activations, torch.float32))
+
+    def norm(self, name: str) -> Tensor:
+        """Read what a norm scales by; 1 + weights near 0 would lose their digits in half precision."""
+        return 1 + self.exact(name) if self.centred else self.vector(name)
+
     def block(
         self,
         prefix: str,
@@ -99,31 +124,45 @@ class BlockReader:
         output_bias: bool,
         mlp_bias: bool,
         sinks: bool = False,
+        gated_heads: int = 0,
     ) -> Block:
-        """Read the layer whose tensors start with ``prefix`` and its number."""
+        """Read the layer whose tensors start with ``prefix`` and its number; ``gated_heads`` are all heads, or 0."""
         prefix = f"{prefix}{layer}."
         attention = f"{prefix}self_attn."
+        qkv = tuple(f"{attention}{part}_proj" for part in "qkv")
         return Block(
             layer=layer,
-            attention_norm=self.vector(f"{prefix}input_layernorm.weight"),
-            qkv=self.linear(*(f"{attention}{part}_proj" for part in "qkv"), bias=qkv_bias),
-            query_norm=self.vector(f"{attention}q_norm.weight") if qk_norm else None,
-            key_norm=self.vector(f"{attention}k_norm.weight") if qk_norm else None,
+            attention_norm=self.norm(f"{prefix}input_layernorm.weight"),
+            qkv=self._gated(gated_heads, *qkv) if gated_heads else self.linear(*qkv, bias=qkv_bias),
+            query_norm=self.norm(f"{attention}q_norm.weight") if qk_norm else None,
+            key_norm=self.norm(f"{attention}k_norm.weight") if qk_norm else None,
             output=self.linear(f"{attention}o_proj", bias=output_bias),
-            mlp_norm=self.vector(f"{prefix}post_attention_layernorm.weight"),
+            mlp_norm=self.norm(f"{prefix}post_attention_layernorm.weight"),
             gate_up=self.linear(f"{prefix}mlp.gate_proj", f"{prefix}mlp.up_proj", bias=mlp_bias),
             down=self.linear(f"{prefix}mlp.down_proj", bias=mlp_bias),
             sinks=self.vector(f"{attention}sinks") if sinks else None,
         )
 
+    def _gated(self, heads: int, query: str, key: str, value: str) -> Linear:
+        """Stack queries, keys, values and gates; each head's gate is stored behind its query."""
+        both = self.read(f"{query}.weight")
+        queries, gates = both.view(heads, 2, -1, both.shape[-1]).unbind(1)
+        parts = (queries.flatten(0, 1), self.read(f"{key}.weight"), self.read(f"{value}.weight"), gates.flatten(0, 1))
+        return pack(torch.cat(parts), None, self.dtype, self.device)
+
 
 def rms_norm(values: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """Apply an RMS norm over the last axis."""
+    """Apply an RMS norm over the last axis, in the precision of its weights."""
+    if weight.dtype != values.dtype:
+        return functional.rms_norm(values.to(weight.dtype), weight.shape, weight, eps).to(values.dtype)
     return functional.rms_norm(values, weight.shape, weight, eps)
 
 
 def rotate(heads_BNAD: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
-    """Rotate halves of each head: (x, y) to (x cos - y sin, y cos + x sin)."""
+    """Rotate halves of each head, or of its leading part: (x, y) to (x cos - y sin, y cos + x sin)."""
+    size = cos.shape[-1]
+    if size < heads_BNAD.shape[-1]:
+        return torch.cat((rotate(heads_BNAD[..., :size], cos, signed_sin), heads_BNAD[..., size:]), -1)
     swapped = heads_BNAD.roll(heads_BNAD.shape[-1] // 2, -1)
     return torch.addcmul(heads_BNAD * cos, swapped, signed_sin)
 
@@ -143,7 +182,10 @@ def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Vi
     batch = shared.rows.stop - shared.rows.start
     vectors = normed.reshape(-1, normed.shape[-1])
     qkv = block.qkv(vectors).view(batch, len(vectors) // batch, -1, sizes.head)
-    queries_keys, value_BNGD = qkv.split_with_sizes((sizes.queries + sizes.keys, sizes.keys), 2)
+    ungated = sizes.queries + 2 * sizes.keys
+    queries_keys, value_BNGD, gate_BNAD = qkv.split_with_sizes(
+        (sizes.queries + sizes.keys, sizes.keys, qkv.shape[2] - ungated), 2
+    )
     if block.query_norm is not None and block.key_norm is not None:
         query, key = queries_keys.split_with_sizes((sizes.queries, sizes.keys), 2)
         query, key = rms_norm(query, block.query_norm, sizes.eps), rms_norm(key, block.key_norm, sizes.eps)
@@ -158,7 +200,10 @@ def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Vi
         mixed_BAND = mix(query_BAND, key_BGSD, value_BGSD, visible.mask, block.sinks)
     else:
         mixed_BAND = shared.mix(query_BAND, key_BGSD, value_BGSD, visible, block.sinks)
-    return block.output(mixed_BAND.transpose(1, 2).reshape(len(vectors), -1)).view(normed.shape)
+    mixed_BNAD = mixed_BAND.transpose(1, 2)
+    if gate_BNAD.shape[2]:
+        mixed_BNAD = mixed_BNAD * gate_BNAD.sigmoid()
+    return block.output(mixed_BNAD.reshape(len(vectors), -1)).view(normed.shape)
 
 
 def mix(query_BAND: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, mask: Tensor, sinks_A: Tensor | None) -> Tensor:
@@ -175,7 +220,7 @@ def mix(query_BAND: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, mask: Tensor, 
     )
 
 
-def mlp(normed: Tensor, block: Block) -> Tensor:
+def mlp(normed: Tensor, block: HasMlp) -> Tensor:
     """Gate, up, down: [..., H] to [..., H]."""
     gate, up = block.gate_up(normed.reshape(-1, normed.shape[-1])).chunk(2, -1)
     return block.down(functional.silu(gate).mul_(up)).view(normed.shape)

@@ -46,12 +46,9 @@ class Masks:
     ) -> None:
         width = depths_BN.shape[1]
         columns_S = torch.arange(span, device=lengths_B.device)
-        node_BS = columns_S - lengths_B[:, None]
-        inside_BS = (node_BS >= 0) & (node_BS < width)
-        node_BS = node_BS.clamp(0, width - 1)
-        among_BNS = visible_BNN.gather(2, node_BS[:, None].expand(-1, width, -1))
+        node_BS = (columns_S - lengths_B[:, None]).clamp(0, width - 1)
         committed_BS = columns_S < lengths_B[:, None]
-        self._visible_BNS = committed_BS[:, None] | (inside_BS[:, None] & among_BNS)
+        self._visible_BNS = columns_seen(visible_BNN, lengths_B, span)
         self._positions_BN = lengths_B[:, None] + depths_BN
         self._positions_BS = torch.where(committed_BS, columns_S, self._positions_BN.gather(1, node_BS))
         self._dtype, self._shortest = dtype, shortest
@@ -69,5 +66,25 @@ class Masks:
         if window is not None:
             distance_BNS = self._positions_BN[:, :, None] - self._positions_BS[:, None, first:]
             visible_BNS = visible_BNS & (distance_BNS.abs() < window)
-        mask = torch.zeros(visible_BNS.shape, dtype=self._dtype, device=visible_BNS.device)
-        return mask.masked_fill_(~visible_BNS, float("-inf"))[:, None]
+        return additive(visible_BNS, self._dtype)
+
+
+def columns_seen(sees_BNM: Tensor, lengths_B: Tensor, span: int) -> Tensor:
+    """Which columns each node sees, bool [B, N, S]: the committed ones, and behind them those of the nodes it sees.
+
+    Args:
+        sees_BNM: whether node i sees what stands in the j-th column behind the committed ones.
+        lengths_B: committed columns of each row.
+        span: S.
+    """
+    nodes, places = sees_BNM.shape[1:]
+    place_BS = torch.arange(span, device=lengths_B.device) - lengths_B[:, None]
+    inside_BS = (place_BS >= 0) & (place_BS < places)
+    among_BNS = sees_BNM.gather(2, place_BS.clamp(0, places - 1)[:, None].expand(-1, nodes, -1))
+    return (place_BS < 0)[:, None] | (inside_BS[:, None] & among_BNS)
+
+
+def additive(seen_BNS: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to attention's logits, [B, 1, N, S]: 0 where a column is seen, -inf elsewhere."""
+    mask = torch.zeros(seen_BNS.shape, dtype=dtype, device=seen_BNS.device)
+    return mask.masked_fill_(~seen_BNS, float("-inf"))[:, None]

@@ -13,9 +13,9 @@ from torch import Tensor
 from outrider.models.config import Rope
 
 
-def frequencies(rope: Rope, head_dim: int) -> tuple[Tensor, float]:
-    """Return the D/2 angular frequencies (radians a position, float32) and the factor on cos and sin."""
-    exponents = torch.arange(0, head_dim, 2, dtype=torch.int64).float() / head_dim
+def frequencies(rope: Rope, head_dim: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, float]:
+    """Return the D/2 angular frequencies (radians a position) and the factor on cos and sin."""
+    exponents = torch.arange(0, head_dim, 2, dtype=torch.int64).to(dtype) / head_dim
     plain = 1.0 / rope.theta**exponents
     if rope.kind == "linear":
         return plain / float(rope.options["factor"]), 1.0
@@ -49,7 +49,7 @@ def _yarn(plain: Tensor, theta: float, head_dim: int, options: dict[str, Any]) -
     if options.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, head_dim - 1)
-    ramp = (torch.arange(head_dim // 2).float() - low) / max(high - low, 0.001)
+    ramp = (torch.arange(head_dim // 2).to(plain) - low) / max(high - low, 0.001)
     keep = 1 - ramp.clamp(0, 1)
     return plain * keep + plain / factor * (1 - keep), _yarn_scale(factor, options)
 
@@ -69,12 +69,12 @@ def _yarn_scale(factor: float, options: dict[str, Any]) -> float:
 class Angles:
     """cos and sin of positions, computed once a pass and shared by all layers."""
 
-    def __init__(self, rope: Rope, head_dim: int, device: torch.device) -> None:
-        frequency, self._scale = frequencies(rope, head_dim)
+    def __init__(self, rope: Rope, head_dim: int, device: torch.device, precision: torch.dtype = torch.float32) -> None:
+        frequency, self._scale = frequencies(rope, head_dim, precision)
         self._frequency = frequency.to(device)
 
     def __call__(self, positions_BN: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Return cos, and sin with its first half negated, [B, N, 1, D] in ``dtype``."""
-        angles = (positions_BN[..., None].float() * self._frequency)[:, :, None]
+        angles = (positions_BN[..., None].to(self._frequency.dtype) * self._frequency)[:, :, None]
         cos, sin = angles.cos() * self._scale, angles.sin() * self._scale
         return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)

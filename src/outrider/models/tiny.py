@@ -15,12 +15,23 @@ class HasShapes(Protocol):
         ...
 
 
+def dummy_values(shapes: dict[str, tuple[int, ...]], device: torch.device) -> Callable[[str], Tensor]:
+    """Return a reader of stand-ins: random ones, or on the meta device, where nothing is computed, shapes alone."""
+    if device.type == "meta":
+        return lambda name: torch.empty(shapes[name], device=device)
+    return random_values(shapes)
+
+
 def random_tensors(config: HasShapes, *, seed: int = 0) -> Callable[[str], Tensor]:
     """Return a reader that makes each tensor when asked; the same name always gives the same values.
 
     Matrices are scaled so that activations keep their size from layer to layer; norms lie around 1.
     """
-    shapes = config.tensor_shapes()
+    return random_values(config.tensor_shapes(), seed=seed)
+
+
+def random_values(shapes: dict[str, tuple[int, ...]], *, seed: int = 0) -> Callable[[str], Tensor]:
+    """Return such a reader of these tensors."""
     order = {name: index for index, name in enumerate(shapes)}
 
     def read(name: str) -> Tensor:

@@ -17,6 +17,7 @@ from outrider.engine.engine import Engine
 from outrider.engine.params import SamplingParams
 from outrider.engine.sequence import Sequence as Written
 from outrider.engine.tree import DraftTree
+from outrider.engine.walk import whole
 from outrider.errors import UsageError
 from outrider.models.decoder import Decoder
 
@@ -153,6 +154,7 @@ def _read(target: Decoder, written: Written) -> RecordedText:
         tree = DraftTree.chain(tokens_T[None, start : start + CHUNK])
         lengths_B, span = torch.tensor([start], device=target.device), start + tree.width
         out = target.forward(tree, cache, slice(0, 1), lengths_B, span=span, taps=taps)
+        cache.commit(slice(0, 1), lengths_B, whole(tree).path_BN, tree.counts_B, in_place=True)
         for tap in taps:
             blocks_LTH[tap, start:span] = out.taps[tap][0]
     first = len(written.prompt) - 1

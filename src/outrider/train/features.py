@@ -83,9 +83,10 @@ def _forest(batch: Batch) -> DraftTree:
     earlier_TT = torch.ones(length, length, dtype=torch.bool, device=batch.tokens_BT.device).tril()
     return DraftTree(
         tokens_BN=batch.tokens_BT,
-        parents_BN=torch.zeros_like(batch.tokens_BT),
+        parents_BN=torch.arange(-1, length - 1, device=batch.tokens_BT.device).clamp(min=0).expand(rows, length),
         depths_BN=batch.position_BT,
         visible_BNN=(batch.document_BT[:, :, None] == batch.document_BT[:, None]) & earlier_TT,
         counts_B=batch.tokens_BT.new_full((rows,), length),
         is_chain=False,
+        kept=True,
     )

@@ -13,8 +13,8 @@ from itertools import islice
 import numpy as np
 import torch
 
-from outrider.engine.cache import Cache
 from outrider.engine.tree import DraftTree
+from outrider.engine.walk import whole
 from outrider.errors import UsageError
 from outrider.models.decoder import Decoder
 from outrider.train.drawing import choose
@@ -110,14 +110,16 @@ class Writer:
     def _step(self, span: int) -> None:
         """Choose one token for every text."""
         slots = self._slots
+        tree, rows = DraftTree.chain(slots.tokens_B1), slice(0, slots.size)
         out = self._decoder.forward(
-            DraftTree.chain(slots.tokens_B1),
+            tree,
             self._cache,
-            slice(0, slots.size),
+            rows,
             slots.lengths_B,
             span=span,
             mix=RaggedMix(slots.lengths_B) if self._ragged else None,
         )
+        self._cache.commit(rows, slots.lengths_B, whole(tree).path_BN, tree.counts_B, in_place=True)
         logits_BV = self._decoder.logits(out.hidden_BNH[:, 0])
         chosen_B = choose(logits_BV, slots.temperature_B, slots.uniform_B(), top_k=self._top_k, top_p=self._top_p)
         slots.take(chosen_B)
@@ -140,27 +142,22 @@ class Writer:
         """Read prompts but for their last tokens, beside the cache, and lay their keys and values into it."""
         prompts = [start.item.prompt.tokens[:-1] for start in starts]
         length = _padded(max(map(len, prompts)))
+        device, rows = self._decoder.device, slice(0, len(prompts))
+        places_P = torch.tensor(slots, device=device)
         if length == 0:
+            self._cache.clear(places_P)
             return
         tokens_PL = np.zeros((len(prompts), length), dtype=np.int64)
         for row, prompt in zip(tokens_PL, prompts, strict=True):
             row[: len(prompt)] = prompt
-        device, rows = self._decoder.device, slice(0, len(prompts))
         beside = self._decoder.new_cache(slots=len(prompts), max_len=length)
         nothing_P = torch.zeros(len(prompts), dtype=torch.int64, device=device)
-        tree = DraftTree.chain(torch.from_numpy(tokens_PL).to(device))
+        counts_P = torch.tensor([len(prompt) for prompt in prompts], device=device)
+        tree = DraftTree.chain(torch.from_numpy(tokens_PL).to(device), counts_P)
         self._decoder.forward(tree, beside, rows, nothing_P, span=length)
+        beside.commit(rows, nothing_P, whole(tree).path_BN, counts_P, in_place=True)
         columns = min(length, self._limits.max_len)  # the padding may reach beyond the cache
-        _lay(beside, self._cache, torch.tensor(slots, device=device), slice(0, columns), self._decoder)
-
-
-def _lay(beside: Cache, cache: Cache, slots_P: torch.Tensor, columns: slice, decoder: Decoder) -> None:
-    """Copy keys and values of all layers into scattered slots."""
-    everywhere, rows = slice(0, None), slice(0, len(slots_P))
-    for layer in range(decoder.shape.num_layers):
-        pairs = zip(cache.read(layer, everywhere, columns), beside.read(layer, rows, columns), strict=True)
-        for target_BGSD, source_PGSD in pairs:
-            target_BGSD[slots_P] = source_PGSD
+        self._cache.take(places_P, beside, slice(0, columns))
 
 
 def _group(starts: Sequence[Start], begin: int) -> int:
@@ -180,7 +177,7 @@ def _padded(length: int) -> int:
 
 def _too_big(decoder: Decoder, batch: int, max_len: int) -> str:
     c = decoder.config
-    per_token = 2 * c.num_layers * c.num_kv_heads * c.head_dim * decoder.activations.itemsize
+    per_token = c.kv_elements_per_token * decoder.activations.itemsize
     return (
         f"Keys and values of {batch} texts of {max_len} tokens take {batch * max_len * per_token / 1e9:.1f} GB, more "
         f"than is free on {decoder.device}: lower --batch or --max-len."

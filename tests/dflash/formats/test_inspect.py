@@ -194,7 +194,7 @@ def test_a_target_whose_family_is_not_run_here_is_compared_by_its_sizes(facts, t
     folder = write_drafter(tmp_path / "drafter", num_target_layers=64, target_layer_ids=[1, 61])
     target = write_tiny_model(tmp_path / "target")
     sizes = {"hidden_size": 32, "num_hidden_layers": 64, "vocab_size": 265, "max_position_embeddings": 512}
-    raw = {"model_type": "qwen3_5", "text_config": sizes | {"num_attention_heads": 4}}
+    raw = {"model_type": "qwen3_next", "text_config": sizes | {"num_attention_heads": 4}}
     (target / "config.json").write_text(json.dumps(raw))
     found, code = facts(folder, "--target", target)
     assert (code, found["fits"]) == (0, True)

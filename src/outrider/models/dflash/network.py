@@ -120,7 +120,7 @@ class DFlash:
         Context is never evicted, so a window that ends in the block finds all its W - 1 + N keys.
         """
         return Cache(
-            layers=self.config.num_layers,
+            layers=range(self.config.num_layers),
             slots=slots,
             rows=max_len + self.config.block_size,
             heads=self.config.num_kv_heads,

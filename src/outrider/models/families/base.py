@@ -1,10 +1,14 @@
 """Reading a Hugging Face config.json: what the families share."""
 
 import sys
-from typing import Any, Literal, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from outrider.errors import CheckpointError, UnsupportedError
 from outrider.models.config import DecoderConfig, Rope
+
+if TYPE_CHECKING:
+    from outrider.checkpoint.checkpoint import TensorInfo
 
 ROPE_KINDS = ("default", "linear", "llama3", "yarn")
 ORIGINAL = "original_max_position_embeddings"
@@ -20,6 +24,20 @@ ROPE_OPTIONS = (
     *REQUIRED_OPTIONS["llama3"],
     *OPTIONAL_NUMBERS["yarn"],
 )
+
+
+class Family:
+    """What a family is by default of its checkpoints.
+
+    Attributes:
+        beside: how the names of tensors start that may stand beside the decoder's.
+    """
+
+    beside: tuple[str, ...] = ()
+
+    def tensors(self, found: "Mapping[str, TensorInfo]") -> "Mapping[str, TensorInfo]":
+        """Return the tensors under the names that the decoder knows, without what is of no use to it."""
+        return found
 
 
 class RawConfig:
@@ -171,6 +189,7 @@ class RawConfig:
         output_bias: bool = False,
         mlp_bias: bool = False,
         qk_norm: bool = False,
+        **variants: Any,
     ) -> DecoderConfig:
         """Return the decoder's form: the keys all families share, and what this family says of the rest.
 
@@ -182,6 +201,7 @@ class RawConfig:
             output_bias: a bias on the attention's output.
             mlp_bias: biases in the MLP.
             qk_norm: norms on queries and keys.
+            variants: further fields of the decoder's form that only some families have.
         """
         self.require("hidden_act", "silu", default="silu")
         queries, keys, size = self.heads(head_dim)
@@ -203,6 +223,7 @@ class RawConfig:
             mlp_bias=mlp_bias,
             qk_norm=qk_norm,
             tied=self.flag("tie_word_embeddings"),
+            **variants,
         )
 
     def windows(self, *, from_layer: int) -> tuple[int | None, ...]:

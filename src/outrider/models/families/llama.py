@@ -3,10 +3,10 @@
 from typing import Any
 
 from outrider.models.config import DecoderConfig
-from outrider.models.families.base import RawConfig
+from outrider.models.families.base import Family, RawConfig
 
 
-class Llama:
+class Llama(Family):
     """Grouped-query attention, optional biases, no windows."""
 
     def config(self, raw: dict[str, Any]) -> DecoderConfig:

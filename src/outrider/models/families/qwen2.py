@@ -3,7 +3,7 @@
 from typing import Any
 
 from outrider.models.config import DecoderConfig
-from outrider.models.families.base import RawConfig
+from outrider.models.families.base import Family, RawConfig
 
 
 def sliding_windows(read: RawConfig) -> tuple[int | None, ...]:
@@ -13,7 +13,7 @@ def sliding_windows(read: RawConfig) -> tuple[int | None, ...]:
     return read.windows(from_layer=read.integer("max_window_layers", 28, least=0))
 
 
-class Qwen2:
+class Qwen2(Family):
     """Biases on queries, keys and values."""
 
     def config(self, raw: dict[str, Any]) -> DecoderConfig:

@@ -3,11 +3,11 @@
 from typing import Any
 
 from outrider.models.config import DecoderConfig
-from outrider.models.families.base import RawConfig
+from outrider.models.families.base import Family, RawConfig
 from outrider.models.families.qwen2 import sliding_windows
 
 
-class Qwen3:
+class Qwen3(Family):
     """Norms on queries and keys; a head size of its own."""
 
     def config(self, raw: dict[str, Any]) -> DecoderConfig:

@@ -1,0 +1,1 @@
+"""How things that ship with Outrider were made; not part of the package."""

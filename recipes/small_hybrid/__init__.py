@@ -1,0 +1,1 @@
+"""A small model of the Qwen3.5 architecture, taught by smollm2-135m."""
