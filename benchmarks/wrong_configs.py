@@ -146,8 +146,8 @@ def _diagnosed(wrong: str, known: Gathered, drafter: Path, given: argparse.Names
 
 
 def _by_experiment(evidence: Evidence, verdict: Any, drafter: Path, given: argparse.Namespace) -> Sequence[Any]:
-    from outrider.commands.doctor import Request
     from outrider.commands import doctor_ablation
+    from outrider.commands.doctor import Request
     from outrider.commands.doctor_options import Known, Written
     from outrider.commands.options import Loading
 
