@@ -197,4 +197,8 @@ def test_a_pair_of_folders_is_run_with_each_fault(own_caches, evidence, tmp_path
     seen_here = run_cli(capsys, *arguments)
     assert "With each fault put in" in seen_here.out, seen_here
     assert "swa_ignored" in seen_here.out
+    assert "template: off" in seen_here.out
+    assert "batch: 4 at once, decoded here: +0.00" in seen_here.out
+    assert "0 of 2 texts part" in seen_here.out
+    assert "thinking: not applicable" in seen_here.out
     assert json.loads(run_cli(capsys, *arguments, "--json").out)["schema"] == 1
