@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench engines clean
 demo: .venv/engine.stamp
 	$(BIN)/outrider demo
 
@@ -19,6 +19,12 @@ check: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.run
+
+# Real servers with wrong drafter files, diagnosed: nightly. VLLM and LLAMACPP are the pythons of environments that hold them.
+engines: .venv/dev.stamp
+	$(if $(VLLM)$(LLAMACPP),,$(error Name an environment: make engines VLLM=ENV/bin/python LLAMACPP=ENV/bin/python))
+	$(if $(VLLM),$(BIN)/python -m benchmarks.wrong_configs vllm --python $(VLLM))
+	$(if $(LLAMACPP),$(BIN)/python -m benchmarks.wrong_configs llama.cpp --python $(LLAMACPP))
 
 .venv/pip.stamp:
 	$(PYTHON) -m venv .venv

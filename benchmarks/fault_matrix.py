@@ -1,32 +1,38 @@
 """``python -m benchmarks.fault_matrix DRAFTER COUNTS``: each fault is put in and diagnosed from its curve alone.
 
 Reads what ``benchmarks.fault_counts`` measured. Without the pair, *counters alone*: the rules on the curve, as with an
-evidence file that says what the healthy pair keeps. With it, two ways: *other prompts*, the table from every second
-text and the observation from the others, then the other way round; *same prompts*, where table and observation each
-have an eighth of the texts for themselves, as when a server asked the table's prompts parts from ours at near-ties.
+evidence file that says what the healthy pair keeps. With it: *other prompts*, the table from half of the texts and
+the observation from the others, then the other way round; *same prompts*, where table and observation each have an
+eighth of the texts for themselves, as when a server asked the table's prompts parts from ours at near-ties. Short and
+long prompts are read apart, as with a server's counters after the ones and after the others; *one reading* pools them.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from outrider.acceptance import Interval
 from outrider.checkpoint import resolve
 from outrider.doctor.ablation.counts import Counts
-from outrider.doctor.ablation.explain import INVISIBLE, Explanation, explain
+from outrider.doctor.ablation.explain import INVISIBLE, Explanation, explain_kinds
 from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.faults import HEALTHY, usual_faults
+from outrider.doctor.ablation.other_texts import BATCH
 from outrider.doctor.ablation.part import Observed, effect_of
 from outrider.doctor.ablation.published import PUBLISHED
+from outrider.doctor.ablation.retold import RETOLD
 from outrider.doctor.ablation.table import AblationTable, Entry
 from outrider.doctor.evidence import Evidence
 from outrider.doctor.examine import examine
 from outrider.models.dflash.formats import read_drafter
 from outrider.provenance import provenance
+
+HALVINGS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +83,26 @@ def main() -> None:
     found = json.loads(given.counts.read_text(encoding="utf-8"))
     config = read_drafter(resolve(given.drafter)).config
     faults = usual_faults(config, config.num_target_layers or 1 + max(config.taps))
-    table = _table(found["counts"], faults)
+    table = _table(found["counts"], (*faults, *RETOLD))
     texts = len(table.healthy.rounds_X)
-    ways = {"other prompts": _trials(table, _halves(texts)), "same prompts": _trials(table, _eighths(texts))}
+    both = _kinds(found["categories"])
+    ways = {
+        "same prompts": _trials(table, _eighths(both), both),
+        "same prompts, one reading": _trials(table, _eighths(both), [range(texts)]),
+        "other prompts": _trials(table, _halves(both), both),
+    }
     alone = _alone(table)
     if given.json:
         print(json.dumps(_result(ways, alone, found["provenance"]), indent=1))
     else:
-        print("\n".join((*_totals(ways), "", _told(alone), "", *_rows(table, ways, alone), "", *_published(table))))
+        told = (_told(alone), *_batch(table, found["counts"]))
+        print("\n".join((*_totals(ways), "", *told, "", *_rows(table, ways, alone), "", *_published(table))))
+
+
+def _kinds(categories: Sequence[str]) -> list[list[int]]:
+    """Short texts, then long ones."""
+    numbered = list(enumerate(categories))
+    return [[place for place, name in numbered if name.startswith("long") is long] for long in (False, True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,43 +164,63 @@ def _counts(plain: dict[str, Any]) -> Counts:
     return Counts(np.array(plain["rounds"], dtype=np.float64), np.array(plain["hits"], dtype=np.float64))
 
 
-def _halves(texts: int) -> list[Split]:
-    """Halve the texts in several ways, each half in both places."""
+def _batch(table: AblationTable, found: dict[str, Any]) -> list[str]:
+    if BATCH.label not in found:
+        return []
+    parted = _counts(found[BATCH.label]).parted(table.healthy)
+    return [f"Decoded {BATCH.strength}: {parted} of {len(table.healthy.rounds_X)} texts count otherwise than alone."]
+
+
+def _halves(kinds: Sequence[Sequence[int]]) -> list[Split]:
+    """Halve the texts of each kind by lot, three times, each half in both places."""
     splits = []
-    for stride in (1, 2, 4):
-        one = [text for text in range(texts) if text // stride % 2 == 0]
-        other = [text for text in range(texts) if text not in one]
-        splits += [Split(one, other), Split(other, one)]
+    for seed in range(HALVINGS):
+        mixed = _mixed(kinds, seed)
+        halves = [[text for kind in mixed for text in kind[side::2]] for side in (0, 1)]
+        splits += [Split(*halves), Split(*halves[::-1])]
     return splits
 
 
-def _eighths(texts: int) -> list[Split]:
-    """Leave an eighth to the table alone, and another to the observation."""
-    own = max(1, texts // 8)
-    orders = [[(own * turn + 5 * index) % texts for index in range(texts)] for turn in range(texts // own)]
-    return [Split(order[own:], order[:-own]) for order in orders]
+def _eighths(kinds: Sequence[Sequence[int]]) -> list[Split]:
+    """Leave an eighth of each kind, by lot, to the table alone, and another to the observation."""
+    splits = []
+    for turn in range(8):
+        orders = [np.roll(kind, -turn * (len(kind) // 8)).tolist() for kind in _mixed(kinds, 0)]
+        known = [text for order in orders for text in order[len(order) // 8 :]]
+        splits.append(Split(known, [text for order in orders for text in order[: len(order) - len(order) // 8]]))
+    return splits
 
 
-def _trials(table: AblationTable, splits: list[Split]) -> list[Trial]:
-    trials = []
-    for split in splits:
-        shared = split.shared(table.healthy)
-        own, other = table.of_texts(split.known), table.of_texts(split.observed)
-        pairs = zip(own.entries, other.entries, strict=True)
-        trials += [_trial(entry, seen.counts, own, other.healthy, shared) for entry, seen in pairs]
+def _mixed(kinds: Sequence[Sequence[int]], seed: int) -> list[list[int]]:
+    generator = np.random.default_rng(seed)
+    return [generator.permutation(kind).tolist() for kind in kinds]
+
+
+def _trials(table: AblationTable, splits: list[Split], kinds: Sequence[Collection[int]]) -> list[Trial]:
+    trials = [trial for split in splits for trial in _of_split(table, split, kinds)]
     return sorted(trials, key=lambda trial: (trial.cause, trial.fault))
 
 
-def _trial(entry: Entry, seen: Counts, table: AblationTable, healthy: Counts, shared: float) -> Trial:
-    observed = Observed(seen.rounds, seen.curve)
-    explanation = explain(observed, table, shared=shared)
-    fault, first = entry.fault, explanation.ranking[0]
-    truth, effect = seen.length - healthy.length, effect_of(entry, table, seen.rounds, shared)
-    visible = fault.label not in explanation.invisible
+def _of_split(table: AblationTable, split: Split, kinds: Sequence[Collection[int]]) -> Iterator[Trial]:
+    own, other = table.of_texts(split.known), table.of_texts(split.observed)
+    known = [table.of_texts([text for text in split.known if text in kind]) for kind in kinds]
+    observed = [[text for text in split.observed if text in kind] for kind in kinds]
+    shared = split.shared(table.healthy)
+    for place, entry in enumerate(table.entries):
+        some = [entry.counts.some(texts) for texts in observed]
+        seen = [Observed(counts.rounds, counts.curve) for counts in some]
+        explanation = explain_kinds(list(zip(seen, known, strict=True)), own, shared=shared)
+        whole = other.entries[place].counts
+        effect = effect_of(own.entries[place], own, whole.rounds, shared)
+        yield _trial(entry.fault, explanation, int(whole.rounds), whole.length - other.healthy.length, effect)
+
+
+def _trial(fault: Fault, explanation: Explanation, rounds: int, truth: float, effect: Interval) -> Trial:
+    first, visible = explanation.ranking[0], fault.label not in explanation.invisible
     return Trial(
         fault=fault.label,
         cause=fault.cause,
-        rounds=int(seen.rounds),
+        rounds=rounds,
         truth=truth,
         visible=visible,
         first=first.cause,

@@ -13,9 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
+from benchmarks import target_folder
+from benchmarks.gguf_float import convert
 from benchmarks.real_server import serving
 from benchmarks.recorded_server import ask, keep
 from benchmarks.wrong_drafters import WRONG, write
+from outrider.checkpoint import resolve
 from outrider.commands.prompts_file import read_rows
 from outrider.doctor.evidence import Evidence
 from outrider.doctor.intake import Gathered, gather
@@ -54,6 +57,12 @@ class Diagnosed:
 def main() -> None:
     """Run the cases; print the table, then all as JSON."""
     given = _parse()
+    with TemporaryDirectory() as folder:
+        given.target = given.target or str(_target(given.engine, Path(folder)))
+        _run(given)
+
+
+def _run(given: argparse.Namespace) -> None:
     prompts = [row.prompt for row in read_rows(PROMPTS)[: given.prompts]]
     cases: list[Diagnosed] = []
     right: list[str] = []
@@ -86,6 +95,14 @@ def _plain(words: str) -> str:
     return "-".join(words.replace(":", "").split())
 
 
+def _target(engine: str, folder: Path) -> Path:
+    if engine == "vllm":
+        return target_folder.write(folder / "smollm2-135m")
+    written = folder / "smollm2-135m-F32.gguf"
+    convert(resolve("smollm2-135m").path, written, "float32")
+    return written
+
+
 def _launch(given: argparse.Namespace, drafter: Path, folder: Path) -> tuple[Any, dict[str, str]]:
     python = str(given.python)
     if given.engine == "vllm":
@@ -100,7 +117,7 @@ def _launch(given: argparse.Namespace, drafter: Path, folder: Path) -> tuple[Any
 
 def _converted(drafter: Path, folder: Path) -> Path:
     """Write the drafter as GGUF, wrong as it is."""
-    from outrider.checkpoint import open_checkpoint, resolve
+    from outrider.checkpoint import open_checkpoint
     from outrider.models.dflash.formats import examine, read_drafter
     from outrider.models.dflash.loading import read_weight
     from outrider.train.export import export_gguf
@@ -129,8 +146,8 @@ def _diagnosed(wrong: str, known: Gathered, drafter: Path, given: argparse.Names
 
 
 def _by_experiment(evidence: Evidence, verdict: Any, drafter: Path, given: argparse.Namespace) -> Sequence[Any]:
+    from outrider.commands import doctor_ablation
     from outrider.commands.doctor import Request
-    from outrider.commands.doctor_ablation import ablated
     from outrider.commands.doctor_options import Known, Written
     from outrider.commands.options import Loading
 
@@ -138,9 +155,10 @@ def _by_experiment(evidence: Evidence, verdict: Any, drafter: Path, given: argpa
         some = Path(folder) / "prompts.jsonl"
         lines = PROMPTS.read_text(encoding="utf-8").splitlines(keepends=True)
         some.write_text("".join(lines[: given.ablated]), encoding="utf-8")
-        known = Known(drafter=str(drafter), target="smollm2-135m", prompts=some)
+        same = (given.ablated, given.max_tokens) == (given.prompts, doctor_ablation.MAX_TOKENS)
+        known = Known(drafter=str(drafter), target="smollm2-135m", prompts=some, same_prompts=same)
         request = Request(url=None, known=known, written=Written(as_json=True), loading=Loading())
-        return ablated(request, evidence, verdict)[0].findings
+        return doctor_ablation.ablated(request, evidence, verdict)[0].findings
 
 
 def _first(findings: Sequence[Any]) -> tuple[str, float]:
@@ -165,10 +183,10 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("engine", choices=("vllm", "llama.cpp"))
     parser.add_argument("--python", type=Path, required=True, help="of the environment that holds the engine")
-    parser.add_argument("--target", required=True, help="a folder (benchmarks.target_folder) or GGUF file")
+    parser.add_argument("--target", help="smollm2-135m as a folder or float32 GGUF file; written anew where not given")
     parser.add_argument("--prompts", type=int, default=12)
-    parser.add_argument("--ablated", type=int, default=5, help="prompts that the pair is run on here; 0: not at all")
-    parser.add_argument("--max-tokens", type=int, default=96)
+    parser.add_argument("--ablated", type=int, default=12, help="prompts that the pair is run on here; 0: not at all")
+    parser.add_argument("--max-tokens", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1, help="of llama.cpp")
     parser.add_argument("--record", type=Path, help="a folder: keep there what each server printed and answered")
     parser.add_argument("--cases", nargs="*", choices=list(WRONG))

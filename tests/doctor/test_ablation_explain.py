@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from outrider.acceptance import Acceptance, Round
 from outrider.doctor.ablation.counts import Counts, few_texts
-from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, explain
+from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, explain, explain_kinds
 from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.hypothesis import Hypothesis
 from outrider.doctor.ablation.likelihood import OTHER_LENGTH, _log_gamma, log_likelihoods
@@ -18,6 +18,7 @@ from outrider.doctor.ablation.part import Observed, effect_of
 from outrider.doctor.ablation.published import PUBLISHED, published
 from outrider.doctor.ablation.spread import spread_of
 from outrider.doctor.ablation.table import AblationTable, Entry
+from outrider.doctor.ablation.weighing import telling
 from outrider.errors import UsageError
 
 HEALTHY = (0.8, 0.75, 0.7, 0.7)
@@ -87,6 +88,46 @@ def test_two_faults_at_once_are_named_together():
     assert first.faults == ("swa_ignored", "mask_token")
     expected = np.cumprod(both).sum() - np.cumprod(HEALTHY).sum()
     assert first.effect.low < expected < first.effect.high
+
+
+def test_a_pair_that_one_of_its_faults_passes_for_is_that_fault():
+    faults = {"mask_token": (0.02, 0.01, 0.01, 0.01), "swa_ignored": (0.8, 0.6, 0.5, 0.4)}
+    found = explain(seen(faults["mask_token"]), table_of(faults))
+    assert found.invisible == ()
+    assert (found.ranking[0].cause, found.ranking[0].faults) == ("mask_token", ("mask_token",))
+    assert found.ranking[0].probability > 0.95
+
+
+def test_faults_alike_on_all_texts_part_on_kinds_of_texts():
+    weak, strong = (0.8, 0.75, 0.7, 0.7), (0.6, 0.5, 0.5, 0.5)
+    rates = {"swa_ignored": (weak, strong), "context_kv_dropped": (strong, weak)}  # on short texts, on long ones
+    kinds = [table_of({cause: of[kind] for cause, of in rates.items()}, seed=kind) for kind in (0, 1)]
+    whole = AblationTable(joined(*(t.healthy for t in kinds)), tuple(
+        Entry(named(cause), joined(*(t.entries[place].counts for t in kinds))) for place, cause in enumerate(rates)
+    ))  # fmt: skip
+    observed = [seen(rates["swa_ignored"][kind], seed=10 + kind) for kind in (0, 1)]
+    pooled = explain(observed[0] + observed[1], whole).ranking[0]
+    apart = explain_kinds(list(zip(observed, kinds, strict=True)), whole).ranking[0]
+    assert (pooled.cause, *pooled.alike) in {tuple(rates), tuple(rates)[::-1]}
+    assert (apart.cause, apart.alike) == ("swa_ignored", ())
+    assert apart.probability > 0.9
+    assert apart.effect.low < observed[0].length / 2 + observed[1].length / 2 - whole.healthy.length < apart.effect.high
+
+
+def joined(*counts) -> Counts:
+    return Counts(np.concatenate([one.rounds_X for one in counts]), np.concatenate([one.hits_XK for one in counts]))
+
+
+def test_measurements_pool_by_their_rounds():
+    pooled = Observed(100, (0.8, 0.4)) + Observed(300, (0.4,))
+    assert (pooled.rounds, pooled.rates) == (400, pytest.approx((0.5, 0.1)))
+
+
+def test_a_fault_is_visible_where_it_would_be_named_over_the_healthy_pair():
+    assert telling(1) == pytest.approx(2 * 1.645**2)
+    for odds in (1, 10, 200):
+        ratio = telling(odds)
+        assert ratio - 1.645 * (2 * ratio) ** 0.5 == pytest.approx(math.log(odds))
 
 
 def test_probabilities_are_a_ranking_and_sum_to_one():

@@ -54,6 +54,29 @@ def test_the_fault_that_gives_the_curve_is_first_with_its_measured_effect():
     assert [entry.fault.cause for entry in best] == ["mask_token"]
 
 
+def test_measurements_of_one_kind_of_texts_are_compared_with_those():
+    curves = {"swa_ignored": (HEALTHY, (0.5, 0.2, 0.1)), "context_kv_dropped": ((0.5, 0.2, 0.1), HEALTHY)}
+    entries = tuple(
+        Entry(Fault(name=cause, strength="", cause=cause, how=""), joined(counts(one, 15), counts(other, 15)))
+        for cause, (one, other) in curves.items()
+    )
+    apart = AblationTable(counts(HEALTHY), entries)
+    kinds = ["short"] * 15 + ["long"] * 15
+    series = [
+        {"when": {"workload": kind}, "counters": {"accepted_per_position": list(rates), "rounds": 1500}}
+        for kind, rates in (("short", HEALTHY), ("long", (0.5, 0.2, 0.1)))
+    ]
+    evidence = Evidence.model_validate({"schema": 1, "series": series})
+    found, best = merged(evidence, static(), apart, kinds=kinds)
+    assert (found.findings[0].cause, found.findings[0].standing) == ("swa_ignored", "confirmed")
+    assert [entry.fault.cause for entry in best] == ["swa_ignored"]
+    assert merged(evidence, static(), apart, kinds=["other"] * 30)[0].findings == static().findings
+
+
+def joined(one, other):
+    return Counts(np.concatenate((one.rounds_X, other.rounds_X)), np.concatenate((one.hits_XK, other.hits_XK)))
+
+
 def test_what_was_tried_in_vain_is_ruled_out_with_its_size():
     found, _ = merged(seen(FAULTS["mask_token"]), static(), table())
     ruled = next(one for one in found.findings if one.cause == "swa_ignored")
@@ -68,6 +91,25 @@ def test_what_was_not_tried_shares_what_is_left():
     odd, _ = merged(seen((0.05, 0.049, 0.048)), static(), table())
     assert "No fault" in odd.summary
     assert next(one for one in odd.findings if one.cause == "prefix_cache").confidence == pytest.approx(0.3, abs=0.02)
+
+
+def test_where_nothing_gives_the_curve_a_suspect_keeps_its_share_and_is_told_what_was_tried():
+    odd, _ = merged(seen((0.05, 0.049, 0.048)), static(), table())
+    kept = next(one for one in odd.findings if one.cause == "swa_ignored")
+    assert kept.standing == "possible"
+    assert kept.confidence == pytest.approx(0.4, abs=0.02)
+    assert "at the strengths tried" in kept.against[0]
+
+
+def test_on_the_same_prompts_a_small_fault_is_seen():
+    rates = (0.79, 0.58, 0.38)
+    small = AblationTable(
+        counts(HEALTHY), (Entry(Fault(name="x", strength="", cause="sampling", how=""), counts(rates)),)
+    )
+    apart, _ = merged(seen(rates), Verdict(summary="x"), small)
+    same, _ = merged(seen(rates), Verdict(summary="x"), small, shared=0.9)
+    assert all(one.cause != "sampling" or one.confidence < 0.5 for one in apart.findings)
+    assert (same.findings[0].cause, same.findings[0].confidence > 0.9) == ("sampling", True)
 
 
 def test_a_remedy_known_before_is_kept():
@@ -155,4 +197,8 @@ def test_a_pair_of_folders_is_run_with_each_fault(own_caches, evidence, tmp_path
     seen_here = run_cli(capsys, *arguments)
     assert "With each fault put in" in seen_here.out, seen_here
     assert "swa_ignored" in seen_here.out
+    assert "template: off" in seen_here.out
+    assert "batch: 4 at once, decoded here: +0.00" in seen_here.out
+    assert "0 of 2 texts part" in seen_here.out
+    assert "thinking: not applicable" in seen_here.out
     assert json.loads(run_cli(capsys, *arguments, "--json").out)["schema"] == 1

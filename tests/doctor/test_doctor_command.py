@@ -155,6 +155,11 @@ def test_the_pair_is_run_when_it_is_all_that_was_given_or_with_prompts(asked, ru
     assert runs_the_pair(asked) is runs
 
 
+def test_the_same_prompts_are_those_of_a_file(run, intake):
+    error = run("doctor", "--drafter", "D", "--target", "T", "--same-prompts").check_one_line_error()
+    assert "--prompts" in error
+
+
 def finding(confidence, standing="possible"):
     return Finding(code="OR999", cause="other", standing=standing, confidence=confidence)
 

@@ -8,11 +8,14 @@ import pytest
 from benchmarks import fault_matrix
 
 from outrider.doctor.ablation.counts import Counts
+from outrider.doctor.ablation.explain import explain
 from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.faults import usual_faults
+from outrider.doctor.ablation.part import Observed
 from outrider.doctor.ablation.table import AblationTable, Entry
 
 TEXTS = 16
+KINDS = fault_matrix._kinds(["short", "long", "long code", "short"] * 4)
 DRAFTER = Path(__file__).parents[2] / "src" / "outrider" / "assets" / "smollm2-135m-dflash"
 RATES = {"swa_ignored": (0.8, 0.4), "mask_token": (0.3, 0.6), "dtype_or_quantisation": (0.8, 0.75)}
 
@@ -29,14 +32,14 @@ def table() -> AblationTable:
 
 
 def test_observed_texts_are_others_than_the_tables(table):
-    for split in fault_matrix._halves(TEXTS):
+    for split in fault_matrix._halves(KINDS):
         assert not set(split.known) & set(split.observed)
         assert split.shared(table.healthy) == 0
         assert sorted([*split.known, *split.observed]) == list(range(TEXTS))
 
 
 def test_of_the_same_prompts_each_side_has_an_eighth_for_itself(table):
-    splits = fault_matrix._eighths(TEXTS)
+    splits = fault_matrix._eighths(KINDS)
     assert len(splits) == 8
     for split in splits:
         assert len(set(split.observed) - set(split.known)) == len(set(split.known) - set(split.observed)) == 2
@@ -46,14 +49,14 @@ def test_of_the_same_prompts_each_side_has_an_eighth_for_itself(table):
 
 @pytest.mark.parametrize("ways", [fault_matrix._halves, fault_matrix._eighths])
 def test_faults_that_differ_are_told_apart_and_one_that_does_nothing_is_not_seen(table, ways):
-    trials = fault_matrix._trials(table, ways(TEXTS))
+    trials = fault_matrix._trials(table, ways(KINDS), KINDS)
     assert all(trial.right and trial.among for trial in trials)
     assert {trial.fault for trial in trials if not trial.visible} == {"dtype_or_quantisation"}
     assert np.mean([trial.covered for trial in trials]) > 0.8
 
 
 def test_the_tables_lines_and_shares_are_those_of_the_trials(table):
-    trials = fault_matrix._trials(table, fault_matrix._halves(TEXTS))
+    trials = fault_matrix._trials(table, fault_matrix._halves(KINDS), [range(TEXTS)])
     alone = fault_matrix._alone(table)
     rows = fault_matrix._rows(table, {"here": trials}, alone)
     assert len(rows) == 2 + len(RATES)
@@ -69,12 +72,22 @@ def test_the_tables_lines_and_shares_are_those_of_the_trials(table):
 
 
 def test_a_wrong_diagnosis_counts_as_wrong(table):
-    seen, healthy = table.entries[1].counts, table.healthy
-    mistaken = Entry(table.entries[0].fault, table.entries[0].counts)
-    trial = fault_matrix._trial(mistaken, seen, table, healthy, 0.0)
+    fault, seen = table.entries[0].fault, table.entries[1].counts
+    explanation = explain(Observed(seen.rounds, seen.curve), table)
+    effect = table.effect(table.entries[0])
+    trial = fault_matrix._trial(fault, explanation, int(seen.rounds), seen.length - table.healthy.length, effect)
     assert trial.first == "mask_token"
     assert not trial.right
     assert not trial.covered
+
+
+def test_long_prompts_are_a_kind_of_their_own_and_a_batch_is_checked(table):
+    assert KINDS == [[0, 3, 4, 7, 8, 11, 12, 15], [1, 2, 5, 6, 9, 10, 13, 14]]
+    counts = {"rounds": table.healthy.rounds_X.tolist(), "hits": table.healthy.hits_XK.tolist()}
+    assert fault_matrix._batch(table, {"batch: 4 at once": counts}) == [
+        "Decoded 4 at once: 0 of 16 texts count otherwise than alone."
+    ]
+    assert fault_matrix._batch(table, {}) == []
 
 
 @pytest.mark.model

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from outrider.doctor.evidence import Counters, Evidence
 from outrider.doctor.observation import Observation
 from outrider.doctor.observation.reading import read
+from outrider.doctor.rules.weights import target_mismatch
 
 
 def observed(**evidence: object) -> Observation:
@@ -77,6 +78,14 @@ def test_a_contrast_knows_what_differed_and_by_how_much():
 def test_a_precision_in_the_name_of_a_drafter_varies_the_precision():
     o = observed(series=[{"when": {"drafter": "w4a16"}}, {"when": {"drafter": "bf16"}}])
     assert o.at("precision")
+
+
+@pytest.mark.parametrize("name", ["/data/llama2/still-training/drafter", "./llama2/still-training/drafter/"])
+def test_where_a_folder_lies_says_nothing_of_the_model(name):
+    seen = observed(method="dflash", drafter={"name": name}, target={"name": "Qwen/Qwen3-8B"})
+    assert "drafter" in seen.words.texts["names"]
+    assert "llama2" not in seen.words.texts["names"]
+    assert not [signal for signal in target_mismatch(seen) if "named" in signal.text]
 
 
 def test_denied_words_do_not_count():

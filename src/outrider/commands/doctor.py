@@ -70,6 +70,9 @@ def _check(request: Request) -> None:
     if known.prompts is not None and not (known.drafter and known.target):
         raise UsageError("--prompts runs a pair: give --drafter and --target with it.")
 
+    if known.same_prompts and known.prompts is None:
+        raise UsageError("--same-prompts says that the server was asked the prompts of --prompts: give that file.")
+
 
 def gathered(request: Request) -> tuple["Evidence", Sequence[str]]:
     """Return what is known, and what could not be read of it."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from outrider.runner import Runner
 
 MAX_TOKENS = 128
+SHARED = 0.9  # of the rounds on the same prompts: in between texts part at near-ties, and arithmetic differs
 
 
 def ablated(request: "Request", evidence: "Evidence", verdict: "Verdict") -> tuple["Verdict", Sequence[Curve]]:
@@ -35,16 +36,18 @@ def ablated(request: "Request", evidence: "Evidence", verdict: "Verdict") -> tup
     from outrider.commands.doctor_ablation_print import print_table
     from outrider.doctor.ablation_verdict import merged
 
-    table, more, missing = _run(request)
+    rows = demo_rows() if request.known.prompts is None else read_rows(request.known.prompts)
+    table, more, missing = _run(request, [row.prompt for row in rows])
     if not request.written.as_json:
         print_table(stdout(), table, missing)
-    found, best = merged(evidence, verdict, table, more)
+    shared = SHARED if request.known.same_prompts else 0.0
+    found, best = merged(evidence, verdict, table, more, kinds=[row.category for row in rows], shared=shared)
     curves = [Curve("the pair here", table.healthy.curve, table.healthy.rounds)]
     curves += [Curve(f"with {entry.fault.label}", entry.counts.curve) for entry in best]
     return found, curves
 
 
-def _run(request: "Request") -> tuple["AblationTable", "Sequence[Entry] | None", Sequence[str]]:
+def _run(request: "Request", texts: Sequence[str]) -> tuple["AblationTable", "Sequence[Entry] | None", Sequence[str]]:
     """Measure the pair with each fault; where it hardly drafts and no fault mends it, search another reading.
 
     Returns:
@@ -58,8 +61,6 @@ def _run(request: "Request") -> tuple["AblationTable", "Sequence[Entry] | None",
 
     known = request.known
     assert known.target is not None  # noqa: S101 -- checked by the command
-    rows = demo_rows() if known.prompts is None else read_rows(known.prompts)
-    texts = [row.prompt for row in rows]
     drafter = _drafter(request)
     runner = open_runner(known.target, drafter="none", drafting=Drafting(), loading=request.loading)
     prompts = encode(runner, texts, chat=None)

@@ -27,6 +27,13 @@ class Known:
         Path | None,
         option("--prompts", metavar="FILE", text="JSONL, as for compare: run the pair on these, with each fault."),
     ] = None
+    same_prompts: Annotated[
+        bool,
+        option(
+            "--same-prompts",
+            text="The server was measured on the prompts of --prompts, greedy, 128 tokens each: shows smaller faults.",
+        ),
+    ] = False
     probe: Annotated[
         bool, option("--probe", text="Send URL a few requests; without it nothing is asked that costs a token.")
     ] = False

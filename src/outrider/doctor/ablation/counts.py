@@ -5,7 +5,7 @@ Shape letters: X texts, K draft positions, R resamples.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -85,7 +85,7 @@ class Counts:
 
     def interval(self) -> Interval:
         """Acceptance length with its bootstrap interval over texts."""
-        return _interval(self.length, self.resampled_lengths())
+        return _interval(self.length, self.resampled_lengths)
 
     def difference(self, healthy: "Counts", *, wider: float = 1.0) -> Interval:
         """Tokens a round above the healthy pair on the same texts; paired bootstrap.
@@ -96,14 +96,20 @@ class Counts:
         """
         value = self.length - healthy.length
         spread = wider * few_texts(self.rounds_X)
-        return _interval(value, value + spread * (self.resampled_lengths() - healthy.resampled_lengths() - value))
+        return _interval(value, value + spread * (self.resampled_lengths - healthy.resampled_lengths - value))
 
+    @cached_property
     def resampled_lengths(self) -> Numbers:
-        """Acceptance lengths of resamples; the same seed draws the same texts."""
-        texts = len(self.rounds_X)
-        draws_RX = np.random.default_rng(0).multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES)
+        """Acceptance lengths of resamples; the same texts are drawn for all of as many texts."""
+        draws_RX = _draws(len(self.rounds_X))
         lengths: Numbers = 1 + (draws_RX @ self.hits_XK.sum(1)) / (draws_RX @ self.rounds_X)
         return lengths
+
+
+@lru_cache(maxsize=16)
+def _draws(texts: int) -> NDArray[np.int64]:
+    """How often each text is in each resample, [R, X]."""
+    return np.random.default_rng(0).multinomial(texts, np.full(texts, 1 / texts), size=RESAMPLES)
 
 
 def effective(rounds_X: Numbers) -> float:

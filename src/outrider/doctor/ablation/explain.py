@@ -1,7 +1,7 @@
 """Which fault explains an observed curve: every one that was tried, and pairs of them, by likelihood. Free of torch.
 
 Faults that counters of this size cannot tell from the healthy pair are one family, *no visible effect*: naming one
-of them would be a guess.
+of them would be a guess. Likewise a pair that one of its two faults alone would pass for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ from outrider.doctor.ablation.weighing import Weighing
 from outrider.errors import UsageError
 
 INVISIBLE, UNEXPLAINED = "no_visible_effect", "unexplained"
+SEEN = 1e-3  # probability from which it matters whether a pair is one
 WORTH = 0.01  # probability from which it is worth saying what an explanation looks like
 
 
@@ -116,13 +117,20 @@ def _summed(weighing: Weighing) -> Explanation:
 def _group(weighing: Weighing, place: int) -> str:
     if place == len(weighing.hypotheses) - 1:
         return UNEXPLAINED
+    # A pair that one of its faults alone would pass for is that fault: the other is not seen.
+    simpler = weighing.simpler(place) if weighing.probabilities[place] > SEEN else None
+    place = place if simpler is None else simpler
     one = weighing.hypotheses[place]
     alone = len(one.parts) == 1
     return INVISIBLE if not one.parts or (alone and place not in weighing.visible) else one.cause
 
 
 def _explained(name: str, members: list[int], weighing: Weighing) -> Explained:
-    best = max(members, key=lambda place: weighing.probabilities[place])
+    fewest = min(len(weighing.hypotheses[place].parts) for place in members)
+    best = max(
+        (place for place in members if name == INVISIBLE or len(weighing.hypotheses[place].parts) == fewest),
+        key=lambda place: weighing.probabilities[place],
+    )
     one = weighing.hypotheses[best]
     probability = sum(weighing.probabilities[place] for place in members)
     alike: set[str] = set()

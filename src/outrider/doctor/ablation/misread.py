@@ -90,7 +90,8 @@ def _with_taps(taps: tuple[int, ...]) -> Misread:
 def _mask_tokens(config: DFlashConfig) -> Iterator[Fault]:
     if config.mask_token is None:
         return
-    for word, token in (("another special", 0 if config.mask_token else 1), ("a word", config.vocab_size // 2)):
+    words = ("a frequent word", config.vocab_size // 10), ("a word", config.vocab_size // 2)  # merges come by frequency
+    for word, token in (("another special", 0 if config.mask_token else 1), *words):
         yield Fault(
             name="mask token",
             strength=word,

@@ -36,12 +36,13 @@ class Weighing:
         healthy = len(whole.singles)
         self.visible = [place for place, least in enumerate(needed) if self._gaps(place, [healthy])[0] >= least]
         causes = [one.cause for one in whole.singles]
-        pairs = [(one, other) for one, other in combinations(self.visible, 2) if causes[one] != causes[other]]
-        self.hypotheses = whole.hypotheses(pairs)
-        self._built = [part.hypotheses(pairs) for part in parts]
+        self._both = [(one, other) for one, other in combinations(self.visible, 2) if causes[one] != causes[other]]
+        self.hypotheses = whole.hypotheses(self._both)
+        self._built = [part.hypotheses(self._both) for part in parts]
         both = _shared(self.hypotheses[self.num_singles : -2], DOUBLE, priors)
         self._logs = sum((part.logs(built) for part, built in self._pairs()), np.zeros(len(self.hypotheses)))
-        self.probabilities = self._posterior([*alone, *both, HEALTHY, NOTHING])
+        self._prior = [*alone, *both, HEALTHY, NOTHING]
+        self.probabilities = self._posterior()
 
     def not_told_from(self, place: int, others: Sequence[int]) -> list[int]:
         """Return those that so many rounds of the first would not be expected to rule out."""
@@ -52,8 +53,18 @@ class Weighing:
         """Log-likelihood of a hypothesis above that of the healthy pair."""
         return float(self._logs[place] - self._logs[-2])
 
-    def _posterior(self, prior: list[float]) -> list[float]:
-        weights = np.array(prior) * np.exp(self._logs - self._logs.max())
+    def simpler(self, place: int) -> int | None:
+        """Return the part of a pair that alone would pass for it; None where the pair would be told from both."""
+        if not self.num_singles <= place < len(self.hypotheses) - 2:
+            return None
+        parts = self._both[place - self.num_singles]
+        gaps = self._gaps(place, parts).tolist()
+        odds = [self._prior[part] / self._prior[place] for part in parts]
+        taken = [(gap, part) for gap, part, against in zip(gaps, parts, odds, strict=True) if gap < telling(against)]
+        return min(taken)[1] if taken else None
+
+    def _posterior(self) -> list[float]:
+        weights = np.array(self._prior) * np.exp(self._logs - self._logs.max())
         probabilities: list[float] = (weights / weights.sum()).tolist()
         return probabilities
 

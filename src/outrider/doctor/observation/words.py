@@ -24,7 +24,7 @@ class Words:
         texts = {
             "error": evidence.error, "log": evidence.log, "notes": evidence.notes,
             "training": evidence.drafter.training,
-            "names": _joined((evidence.target.name, evidence.drafter.name, version)),
+            "names": _joined((own_name(evidence.target.name), own_name(evidence.drafter.name), version)),
             "traffic": evidence.traffic.workload, "expected": evidence.expected.source,
             "series": _joined(f"{key} {value}" for m in evidence.series for key, value in m.when.items()),
             "settings": _joined((*(f"{k}={v}" for k, v in settings.items()), evidence.engine.command)),
@@ -44,6 +44,12 @@ class Words:
     def has(self, pattern: str, *where: str) -> bool:
         """The pattern stands somewhere, and is not denied."""
         return self.find(pattern, where) is not None
+
+
+def own_name(name: str | None) -> str | None:
+    """A model's name; of a folder its last part: where somebody keeps it says nothing of it."""
+    local = name is not None and name.startswith(("/", "./", "../", "~"))
+    return name.rstrip("/").rsplit("/", 1)[-1] if name is not None and local else name
 
 
 def _joined(parts: Iterable[str | None]) -> str:

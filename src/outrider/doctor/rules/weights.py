@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from outrider.doctor.observation import Observation
+from outrider.doctor.observation.words import own_name
 from outrider.doctor.rules.shape import healthy_acceptance, moved
 from outrider.doctor.rules.signal import Signal
 from outrider.doctor.rules.words import said
@@ -74,7 +75,7 @@ def target_mismatch(o: Observation) -> Iterator[Signal]:
 
 def _unlike_names(o: Observation) -> str | None:
     """The names speak of different models: another series, or another size."""
-    target, drafter = o.evidence.target.name or "", o.evidence.drafter.name or ""
+    target, drafter = own_name(o.evidence.target.name) or "", own_name(o.evidence.drafter.name) or ""
     first, second = _SERIES.search(target), _SERIES.search(drafter)
     if not first or not second:
         return None
