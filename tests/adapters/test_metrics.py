@@ -48,6 +48,19 @@ def test_sglangs_lengths_are_those_of_its_last_window():
     assert (found.rate, found.running) == (0.167, 4)
 
 
+def test_sglangs_finished_requests_give_rounds_and_accepted_tokens():
+    text = (
+        'sglang:spec_verify_calls_total{model_name="m"} 40\nsglang:num_requests_total{model_name="m"} 2\n'
+        'sglang:generation_tokens_total{model_name="m",is_streaming="true"} 60\n'
+        'sglang:generation_tokens_total{model_name="m",is_streaming="false"} 62\nsglang:spec_accept_length 3.5\n'
+    )
+    found = counts(text)
+    assert (found.rounds, found.accepted) == (40, 122 - 40 - 2)  # a token of each prompt, one of each round
+    later = counts(text.replace(" 40\n", " 50\n").replace(" 62\n", " 92\n"))
+    assert later.since(found).accepted == 20
+    assert counts("sglang:spec_verify_calls_total 40\n").accepted is None
+
+
 def test_llama_cpp_counts_rounds_by_position():
     text = "".join(
         f"llamacpp:spec_decode_num_{name} {value}\n"

@@ -133,6 +133,15 @@ def test_rows_keep_their_category(tmp_path):
     assert read_rows(path, 1) == [Row("p", "rag")]
 
 
+def test_of_a_conversation_the_users_first_turn_is_taken(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+    shared = [{"from": "gpt", "value": "g"}, {"from": "human", "value": "h"}]
+    rows = [{"messages": chat}, {"conversations": shared, "category": "c"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert read_rows(path) == [Row("u"), Row("h", "c")]
+
+
 def test_a_file_without_rows_is_refused(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("\n")

@@ -24,6 +24,7 @@ _VALUES = {
 }
 _ARGUMENTS = re.compile(r"server_args=ServerArgs\((.*)")
 _ARGUMENT = re.compile(r"(\w+)=('(?:[^'\\]|\\.)*'|[\w.+-]+)")
+_ROUNDS = "sglang:spec_verify_calls_total"
 _TAG = re.compile(r":v?(\d[\w.]*)")
 _ORDINARY = re.compile(r"FutureWarning|DeprecationWarning|UserWarning|Resolved architecture")
 _ANCHORED = frozenset({"dflash", "dflash2", "dspark", "mtp", "eagle", "eagle3", "draft_model"})
@@ -40,13 +41,24 @@ class SGLang:
     pages: ClassVar[tuple[str, ...]] = ("/server_info", "/get_server_info", "/v1/models")
 
     def counts(self, samples: Samples) -> Counts:
-        """Lengths and rates are gauges of the last window; only verification calls are counted."""
+        """Lengths and rates are gauges of the last window; tokens and rounds are counted as requests finish.
+
+        Of a request's tokens the prompt's pass decides one, and each round one beside what it accepted. Tokens that a
+        round accepted past the end of a text are not among them.
+        """
+        generated, rounds = samples.total("sglang:generation_tokens_total"), samples.total(_ROUNDS)
+        finished = samples.total("sglang:num_requests_total")
+        accepted = None
+        if rounds and generated is not None and finished is not None:
+            accepted = max(0.0, generated - rounds - finished)
         return Counts(
+            rounds=rounds,
+            accepted=accepted,
             length=_positive(samples.mean("sglang:spec_accept_length")),
             rate=_positive(samples.mean("sglang:spec_accept_rate")),
-            generated=samples.total("sglang:generation_tokens_total"),
+            generated=generated,
             prompted=samples.total("sglang:prompt_tokens_total"),
-            finished=samples.total("sglang:num_requests_total"),
+            finished=finished,
             hit_rate=samples.mean("sglang:cache_hit_rate"),
             running=samples.total("sglang:num_running_reqs"),
             model=samples.label("sglang:num_running_reqs", "model_name"),

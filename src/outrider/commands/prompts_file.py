@@ -1,4 +1,7 @@
-"""A file of prompts: one JSON object a line, with ``prompt``, or ``turns`` of which the first is taken."""
+"""A file of prompts: one JSON object a line, with ``prompt``, ``turns``, ``messages`` or ``conversations``.
+
+Of several turns the first of the user is taken; ``conversations`` is the form of ShareGPT, ``messages`` of chat APIs.
+"""
 
 import json
 from dataclasses import dataclass
@@ -48,10 +51,20 @@ def _row(line: str, where: str) -> Row:
 
 def _prompt(values: dict[str, Any], where: str) -> str:
     turns = values.get("turns")
-    prompt = turns[0] if isinstance(turns, list) and turns else values.get("prompt")
+    prompt = turns[0] if isinstance(turns, list) and turns else values.get("prompt") or _first_of_user(values)
     if isinstance(prompt, str) and prompt:
         return prompt
     raise UsageError(
-        f'{where}: expected "prompt" with a text, or "turns" with a list of texts; found the keys '
+        f'{where}: expected "prompt" with a text, "turns" with a list of texts, or a conversation; found the keys '
         f"{', '.join(map(str, values)) or 'none'}."
     )
+
+
+def _first_of_user(values: dict[str, Any]) -> Any:
+    """Return what the user says first in a conversation."""
+    for turns, who, said in (("messages", "role", "content"), ("conversations", "from", "value")):
+        listed = values.get(turns)
+        for turn in listed if isinstance(listed, list) else ():
+            if isinstance(turn, dict) and turn.get(who) in ("user", "human"):
+                return turn.get(said)
+    return None

@@ -243,6 +243,8 @@ def _drafted(s: Situation, way: Way) -> int:
 def _risks(s: Situation, way: Way, engine: str) -> list[str]:
     version, one = s.versions[engine], STARTERS[engine]
     found = [way.risk] if way.risk else []
+    if not one.serves:
+        found.append("A bound: what this engine adds to the traffic of a round was not measured on a GPU.")
     if engine == "outrider" and s.size.kind and s.size.kind not in FAMILIES:
         found.append(f"The embedded engine does not run {s.size.kind} targets in this version.")
     if way.method is None:
