@@ -63,11 +63,19 @@ class Defect(BaseModel):
             return False
         return not (drafter and self.drafter_with) or any(key in drafter for key in self.drafter_with)
 
-    def weight(self, o: Observation, version: Known) -> float:
-        """How much it has in common with what is seen; 0 for a defect that is merely in range."""
-        keys = any(k in o.facts.drafter for k in self.drafter_with) or any(
+    def has_keys(self, o: Observation) -> bool:
+        """A key that it needs stands in the files."""
+        return any(k in o.facts.drafter for k in self.drafter_with) or any(
             k in o.facts.target for k in self.target_with
         )
+
+    def told_by_files(self, o: Observation) -> bool:
+        """The files alone say that it can strike: by a key, or by the target's recurrent layers."""
+        return self.has_keys(o) or (self.hybrid and o.facts.hybrid is True)
+
+    def weight(self, o: Observation, version: Known) -> float:
+        """How much it has in common with what is seen; 0 for a defect that is merely in range."""
+        keys = self.has_keys(o)
         words = o.words.has(self.signature, *_PLACES)
         shape = any(SHAPES[name](o) for name in self.shape)
         if self.shape and not shape and o.reading.measured and not (words or keys):
@@ -93,6 +101,22 @@ def books() -> tuple[Book, ...]:
     folder = files(__package__)
     texts = [f.read_text("utf-8") for f in sorted(folder.iterdir(), key=lambda f: f.name) if f.name.endswith(".toml")]
     return TypeAdapter(tuple[Book, ...]).validate_python([tomllib.loads(text) for text in texts])
+
+
+def concerning(o: Observation) -> list[Defect]:
+    """Defects of this engine's very version that the files speak of: their keys are there, or the recurrent layers.
+
+    What nothing was measured of is not weighed; this is what a deployment should be warned of before it starts.
+    """
+    version = known_version(o.evidence.engine, {})
+    if version.version is None:
+        return []
+    return [
+        defect
+        for book in books() if book.engine == o.evidence.engine.name
+        for defect in book.defect
+        if defect.versions and defect.methods and defect.possible(o, version) and defect.told_by_files(o)
+    ]  # fmt: skip
 
 
 def matching(o: Observation) -> list[tuple[Defect, float]]:
