@@ -66,6 +66,7 @@ class Engine:
         *,
         stop_ids: frozenset[int] = frozenset(),
         watch: Watch | None = None,
+        draft_depth: int | None = None,
     ) -> Sequence:
         """Queue a prompt.
 
@@ -74,6 +75,7 @@ class Engine:
             params: sampling settings.
             stop_ids: tokens that end the text, beside those of ``params``.
             watch: sees each new token; True ends the text (stop strings).
+            draft_depth: deepest guess that may be drafted; 0 none at all, None as deep as the drafter likes.
 
         Raises:
             UsageError: the prompt is empty, does not fit, or holds an id outside the vocabulary.
@@ -82,7 +84,7 @@ class Engine:
         self._check_ids(tuple(params.logit_bias), "logit_bias")
         self._check_ids(params.stop_token_ids, "stop_token_ids")
         ends = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else stop_ids)
-        sequence = Sequence(id=next(self._ids), prompt=prompt, params=params, stop_ids=ends)
+        sequence = Sequence(id=next(self._ids), prompt=prompt, params=params, stop_ids=ends, draft_depth=draft_depth)
         if watch is not None:
             sequence.watch = watch
         self._scheduler.add(sequence)
@@ -258,7 +260,7 @@ class Engine:
         return Slot(
             slot=sequence.slot,
             anchor=sequence.anchor,
-            max_depth=sequence.room - 1,
+            max_depth=sequence.guesses,
             position=sequence.length,
             rules=self._rules[sequence.slot],
         )

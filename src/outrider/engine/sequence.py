@@ -25,6 +25,7 @@ class Sequence:
         params: sampling settings.
         stop_ids: tokens that end it.
         watch: is shown each new token and says whether the text ends with it (stop strings).
+        draft_depth: deepest guess that may be drafted for it; 0 none at all, None as deep as the drafter likes.
         slot: its place in the cache, -1 while it waits.
         output: tokens added.
         committed: tokens whose keys and values are in the cache.
@@ -38,6 +39,7 @@ class Sequence:
     params: SamplingParams
     stop_ids: frozenset[int] = frozenset()
     watch: Watch = _never
+    draft_depth: int | None = None
     slot: int = -1
     output: list[int] = field(default_factory=list)
     committed: int = 0
@@ -66,6 +68,12 @@ class Sequence:
     def room(self) -> int:
         """New tokens that may still come."""
         return self.params.max_tokens - len(self.output)
+
+    @property
+    def guesses(self) -> int:
+        """How deep its next draft may be: the text's room, and what was asked for."""
+        room = self.room - 1
+        return room if self.draft_depth is None else min(room, self.draft_depth)
 
     @property
     def cancelled(self) -> bool:
