@@ -13,7 +13,7 @@ from outrider.engine.interfaces import Committed, Drafter, Slot, Target
 from outrider.engine.logprobs import path_logprobs
 from outrider.engine.params import SamplingParams
 from outrider.engine.rules import Rules
-from outrider.engine.scheduler import Scheduler
+from outrider.engine.scheduler import Load, Scheduler
 from outrider.engine.sequence import Sequence, Watch
 from outrider.engine.step import Outcome, Rows, Stepper
 from outrider.engine.tracing import Recorder, round_records
@@ -119,6 +119,11 @@ class Engine:
     def busy(self) -> bool:
         """Whether anything waits or runs."""
         return self._scheduler.busy
+
+    @property
+    def load(self) -> Load:
+        """How full it is."""
+        return self._scheduler.load
 
     def run(self) -> Iterator[TokenEvent]:
         """Step until nothing is left."""

@@ -1,9 +1,19 @@
 """Which sequences run: admit, run, finish, cancel. Knows slots and lengths; free of torch."""
 
 from collections import deque
+from dataclasses import dataclass
 
 from outrider.engine.sequence import Sequence
 from outrider.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How full an engine is: sequences in slots and without one, and the share of all slots' rows that is in use."""
+
+    running: int
+    waiting: int
+    filled: float
 
 
 class Scheduler:
@@ -79,6 +89,12 @@ class Scheduler:
                 self.finish(sequence)
                 return sequence
         return None
+
+    @property
+    def load(self) -> Load:
+        """How full it is."""
+        committed = sum(sequence.committed for sequence in self._running.values())
+        return Load(len(self._running), len(self._waiting), committed / (self.slots * self.max_len))
 
     @property
     def busy(self) -> bool:

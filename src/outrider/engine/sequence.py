@@ -28,6 +28,7 @@ class Sequence:
         draft_depth: deepest guess that may be drafted for it; 0 none at all, None as deep as the drafter likes.
         slot: its place in the cache, -1 while it waits.
         output: tokens added.
+        reused: tokens of the prompt that did not have to be read.
         committed: tokens whose keys and values are in the cache.
         rounds: one entry a round.
         begun_at, read_at: seconds of ``time.perf_counter``: got its slot, prompt read but for the anchor.
@@ -42,6 +43,7 @@ class Sequence:
     draft_depth: int | None = None
     slot: int = -1
     output: list[int] = field(default_factory=list)
+    reused: int = 0
     committed: int = 0
     rounds: list[Round] = field(default_factory=list)
     finish_reason: FinishReason | None = None

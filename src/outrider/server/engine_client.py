@@ -9,7 +9,7 @@ from outrider.engine.params import SamplingParams
 from outrider.errors import OutriderError
 from outrider.server.engine_process import EngineDiedError, EngineProcess
 from outrider.server.faults import invalid, unavailable
-from outrider.server.jobs import Admission, Job
+from outrider.server.jobs import Admission, Job, News
 from outrider.server.measures import Measures
 from outrider.server.messages import Cancel, Failed, Loading, Progress, Ready, Refused, Start, Stepped, Told
 
@@ -80,27 +80,26 @@ class EngineClient:
 
     def submit(
         self,
-        prompt: tuple[int, ...],
-        settings: Sequence[SamplingParams],
+        texts: Sequence[tuple[tuple[int, ...], SamplingParams]],
         *,
         draft_depth: int | None = None,
         rounds: bool = False,
-    ) -> list[Job]:
-        """Queue a prompt once for each of the settings.
+    ) -> tuple[list[Job], News]:
+        """Queue prompts, each with its settings; return their jobs and where they tell.
 
         Raises:
             ApiError: 429 where too many wait, 503 while no engine is loaded.
         """
-        if self.ready is None:
-            raise self._not_ready()
-        self._admission.check(self.live, len(settings))
+        self.check_ready()
+        self._admission.check(self.live, len(texts))
+        news: News = asyncio.Queue()
         jobs = []
-        for params in settings:
-            job = Job(next(self._numbers), prompt)
+        for index, (prompt, params) in enumerate(texts):
+            job = Job(next(self._numbers), index, prompt, news)
             self._jobs[job.number] = job
             self._engine.say(Start(job.number, prompt, params, draft_depth, rounds))
             jobs.append(job)
-        return jobs
+        return jobs, news
 
     def cancel(self, jobs: Sequence[Job]) -> None:
         """Give up what has not ended."""
@@ -109,18 +108,16 @@ class EngineClient:
                 self._engine.say(Cancel(job.number))
                 self._measures.cancelled()
 
-    def check_ready(self) -> None:
-        """Refuse while no engine is loaded.
+    def check_ready(self) -> Ready:
+        """Return what is loaded.
 
         Raises:
-            ApiError: 503.
+            ApiError: 503 while nothing is.
         """
-        if self.ready is None:
-            raise self._not_ready()
-
-    def _not_ready(self) -> Exception:
+        if self.ready is not None:
+            return self.ready
         seconds = self._load_s + self._pause_s
-        return unavailable(
+        raise unavailable(
             f"The engine is being loaded again and should be back within {seconds:.0f} s; try again then.",
             retry_s=seconds,
         )

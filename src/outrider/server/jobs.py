@@ -1,7 +1,6 @@
-"""One text that the front waits for, and which may run: an asyncio queue fed from the engine, and admission."""
+"""One text that the front waits for: told of by the engine; and which may run."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 from outrider.server.faults import ApiError, overloaded
 from outrider.server.messages import Progress
@@ -9,40 +8,26 @@ from outrider.server.messages import Progress
 USUAL_S = 5.0  # of a job, before any has ended
 
 
+News = asyncio.Queue["tuple[Job, Progress | ApiError]"]
+
+
 class Job:
-    """A text on its way.
+    """A text on its way; the texts of one request tell their news in one queue.
 
     Args:
         number: the front's.
+        index: among the choices of its request.
         prompt: token ids.
-
-    Attributes:
-        ended: whether the engine is done with it.
+        news: where to tell.
     """
 
-    def __init__(self, number: int, prompt: tuple[int, ...]) -> None:
-        self.number, self.prompt = number, prompt
-        self.ended = False
-        self._news: asyncio.Queue[Progress | ApiError] = asyncio.Queue()
+    def __init__(self, number: int, index: int, prompt: tuple[int, ...], news: News) -> None:
+        self.number, self.index, self.prompt = number, index, prompt
+        self._news = news
 
     def tell(self, news: Progress | ApiError) -> None:
         """Pass on what came from the engine, in the event loop's thread."""
-        self.ended = isinstance(news, ApiError) or news.end is not None
-        self._news.put_nowait(news)
-
-    async def progress(self) -> AsyncIterator[Progress]:
-        """Yield what comes, up to the end.
-
-        Raises:
-            ApiError: the engine refused it, or was lost.
-        """
-        while True:
-            news = await self._news.get()
-            if isinstance(news, ApiError):
-                raise news
-            yield news
-            if news.end is not None:
-                return
+        self._news.put_nowait((self, news))
 
 
 class Admission:
