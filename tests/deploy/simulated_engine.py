@@ -114,8 +114,8 @@ class Handler(BaseHTTPRequestHandler):
     def text(self, body, start, tokens):
         if "repeats" in MODES:
             return " the" * tokens
-        law = random.Random(f"{self.words(body)} {start}")
-        return "".join(f" w{law.randrange(5000)}" for _ in range(tokens))
+        seed = " ".join(self.words(body))
+        return "".join(f" w{random.Random(f'{seed} {i}').randrange(5000)}" for i in range(start, start + tokens))
 
     def usage(self, body):
         return {"prompt_tokens": len(self.words(body)), "completion_tokens": body["max_tokens"]}
@@ -137,7 +137,8 @@ class Handler(BaseHTTPRequestHandler):
         for tokens in self.rounds(body):
             text = self.text(body, done, tokens)
             done += tokens
-            self.event({"choices": [{"index": 0, "text": text, "delta": {"content": text}}]})
+            said = {"text": text} if "prompt" in body else {"delta": {"content": text}}
+            self.event({"choices": [{"index": 0} | said]})
         self.event({"choices": [], "usage": self.usage(body)})
         self.wfile.write(b"data: [DONE]\n\n")
 

@@ -15,6 +15,7 @@ from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig
 from outrider.models.dflash.formats import fit, read_drafter, refuse
 from outrider.models.dflash.loading import read_mask_embedding, read_weight
+from outrider.models.loading import named
 from outrider.models.weights import read_tensor
 from outrider.train import state
 from outrider.train.batches import Reader
@@ -47,9 +48,9 @@ class Model:
 
     def tables(self) -> Tables:
         """Read its embedding table and head."""
-        embedding_VH = read_tensor(self.checkpoint, "model.embed_tokens.weight")
-        tied = self.target.config.tied
-        return Tables(embedding_VH, embedding_VH if tied else read_tensor(self.checkpoint, "lm_head.weight"))
+        checkpoint, tied = named(self.checkpoint), self.target.config.tied
+        embedding_VH = read_tensor(checkpoint, "model.embed_tokens.weight")
+        return Tables(embedding_VH, embedding_VH if tied else read_tensor(checkpoint, "lm_head.weight"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ class EmbeddedStarter:
     title: ClassVar[str] = "Outrider"
     checked: ClassVar[tuple[str, str]] = ("0", "0")
     offers: ClassVar[tuple[Offer, ...]] = (
+        Offer("mtp", "mtp", limits="the heads that come with a Qwen3.5 target"),
         Offer("dflash", "dflash"),
         Offer("dflash2", "dflash"),
         Offer("dspark", "dflash"),

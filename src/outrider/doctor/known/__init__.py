@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 from outrider.doctor.known.shapes import SHAPES, Shape
 from outrider.doctor.known.versions import Known, known_version
@@ -35,6 +36,7 @@ class Defect(BaseModel):
         drafter_with, drafter_without, target_with: Config keys: any of these, none of these.
         signature: Words that reports of it use, a pattern.
         shape: What the numbers do, by the names of ``SHAPES``; any of them.
+        named_only: Counts only where its signature or its keys are there: numbers alone do not tell it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,10 +49,17 @@ class Defect(BaseModel):
     drafter_without: tuple[str, ...] = ()
     target_with: tuple[str, ...] = ()
     signature: str
-    shape: tuple[Shape, ...]
+    shape: tuple[Shape, ...] = ()
+    named_only: bool = False
     effect: str
     fix: str
     reference: str
+
+    @model_validator(mode="after")
+    def _can_be_told(self) -> Self:
+        if not self.shape and not self.named_only:
+            raise ValueError(f"Defect {self.id}: expected a shape, or named_only = true; found neither.")
+        return self
 
     def possible(self, o: Observation, version: Known) -> bool:
         """Method, target, version and keys do not speak against it."""
@@ -80,8 +89,8 @@ class Defect(BaseModel):
         shape = any(SHAPES[name](o) for name in self.shape)
         if self.shape and not shape and o.reading.measured and not (words or keys):
             return 0.0
-        if not self.versions and not (words or keys):
-            return 0.0  # in no range, so numbers alone tell it from nothing
+        if (self.named_only or not self.versions) and not (words or keys):
+            return 0.0  # numbers alone tell it, or a defect in no range, from nothing
         common = KEYS * keys + WORDS * words + SHAPE * shape
         return version.trust * (IN_RANGE + common) if common else 0.0
 
