@@ -157,7 +157,6 @@ class ChatAnswer(BaseModel):
     choices: list[ChatChoice]
     usage: Usage
     system_fingerprint: str
-    outrider: Told | None = None
 
 
 class CompletionChoice(BaseModel):
@@ -179,7 +178,6 @@ class CompletionAnswer(BaseModel):
     choices: list[CompletionChoice]
     usage: Usage
     system_fingerprint: str
-    outrider: Told | None = None
 
 
 class ModelAnswer(BaseModel):

@@ -5,6 +5,8 @@ A request passes the guard (``guard``), is checked (``requests``), becomes promp
 """
 
 import logging
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -25,6 +27,8 @@ LOG = logging.getLogger(LOGGER)
 FAULTS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody} for status in (400, 401, 404, 405, 408, 413, 421, 429, 503, 504)
 }
+# How pydantic names a member of a union in the place of a fault: no part of the request.
+_TAG = re.compile(r"str|int|float|bool|none|(list|dict|constrained|function|nullable)[-\[].*|[A-Z]\w*")
 KINDS = {404: "not_found_error", 405: "invalid_request_error"}
 
 
@@ -61,9 +65,9 @@ async def _api_error(_request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     """Say what was wrong with the first field that was."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 -- it is registered for them
-    first = error.errors()[0]
-    place = [part for part in first["loc"] if part != "body"]
-    param = ascii(".".join(map(str, place)))[1:-1][:200] or None
+    first = _telling(error.errors())
+    place = [str(part) for part in first["loc"] if part != "body" and not _TAG.fullmatch(str(part))]
+    param = ascii(".".join(place))[1:-1][:200] or None
     if first["type"] == "extra_forbidden":
         message = f"Unknown field {param!r}: expected one that the API has; drop it."
     elif first["type"] == "json_invalid":
@@ -73,9 +77,17 @@ async def _invalid(request: Request, error: Exception) -> Response:
     return await _api_error(request, invalid(message, param=param))
 
 
+def _telling(errors: Sequence[Any]) -> Any:
+    """Return the fault to tell of the first field: of a union's, that of the member whose type was meant."""
+    field = errors[0]["loc"][:2]
+    return next((one for one in errors if one["loc"][:2] == field and not one["type"].endswith("_type")), errors[0])
+
+
 async def _http(request: Request, error: Exception) -> Response:
     """Answer what the framework refuses: a path that is not there, a method, a body that is no text."""
     assert isinstance(error, HTTPException)  # noqa: S101 -- it is registered for them
+    if isinstance(error.__cause__, ApiError):  # the guard's, raised while the body was read
+        return await _api_error(request, error.__cause__)
     said = f"{request.method} {request.url.path[:200]!a}: {error.detail}. GET /openapi.json lists what there is."
     told = ApiError(error.status_code, said, kind=KINDS.get(error.status_code, "invalid_request_error"))
     return JSONResponse(told.body.model_dump(), told.status, error.headers)

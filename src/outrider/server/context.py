@@ -37,5 +37,5 @@ class Context:
             ApiError: 404.
         """
         if name is not None and name != self.settings.name:
-            message = f"The model {ascii(name[:200])} is not served here: expected {self.settings.name!r}."
+            message = f"The model {name[:200]!a} is not served here: expected {self.settings.name!r}."
             raise ApiError(404, message, kind="not_found_error", param="model", code="model_not_found")

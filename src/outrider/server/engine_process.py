@@ -4,8 +4,8 @@ Two threads stand between the event loop and the pipe, so that neither a long pr
 """
 
 import asyncio
+import contextlib
 import multiprocessing
-import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -14,7 +14,7 @@ from threading import Thread
 
 from outrider.errors import OutriderError
 from outrider.server.engine_main import engine_main
-from outrider.server.messages import Command, Failed, Loading, Ready, Told
+from outrider.server.messages import Command, Loading, Told
 
 CLOSING_S = 10.0  # for an engine in the middle of a step to end by itself
 
@@ -80,7 +80,5 @@ class EngineProcess:
             self._pass_on(None)
 
     def _pass_on(self, told: Told | None) -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the event loop is closed: nobody listens any more
             self._loop.call_soon_threadsafe(self._hear, told)
-        except RuntimeError:  # the event loop is closed: nobody listens any more
-            pass

@@ -77,4 +77,6 @@ def overloaded(message: str, *, retry_s: float) -> ApiError:
 def too_late(seconds: float) -> ApiError:
     """Return the error of a request that took longer than any may."""
     message = f"The request was not done within {seconds:g} s, the server's limit (--deadline); it was cancelled."
-    return ApiError(504, f"{message} Ask for fewer tokens, or try when fewer wait.", kind="timeout_error", code="timeout")
+    return ApiError(
+        504, f"{message} Ask for fewer tokens, or try when fewer wait.", kind="timeout_error", code="timeout"
+    )

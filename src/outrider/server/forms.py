@@ -119,7 +119,7 @@ class Chat:
 
     def answer(self, head: Json, choices: Sequence[BaseModel], work: Work) -> ChatAnswer:
         """All of it."""
-        return ChatAnswer(**head, choices=choices, usage=work.tally.usage(), outrider=acceptance_told(work))  # type: ignore[arg-type]
+        return ChatAnswer(**head, choices=choices, usage=work.tally.usage())
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Plain:
 
     def answer(self, head: Json, choices: Sequence[BaseModel], work: Work) -> CompletionAnswer:
         """All of it."""
-        return CompletionAnswer(**head, choices=choices, usage=work.tally.usage(), outrider=acceptance_told(work))  # type: ignore[arg-type]
+        return CompletionAnswer(**head, choices=choices, usage=work.tally.usage())
 
 
 def _choice(index: int, *, logprobs: Json | None = None, reason: Reason | None = None, **content: object) -> Json:
@@ -175,12 +175,14 @@ def head_of(form: Form, model: str) -> Json:
     }
 
 
-async def whole(work: Work, form: Form, model: str) -> BaseModel:
+async def whole(work: Work, form: Form, model: str) -> Json:
     """Wait for all texts; return the answer."""
     texts = [Text() for _ in range(work.choices)]
     async for job, progress in work.steps():
         texts[job.index].add(progress)
-    return form.answer(head_of(form, model), form.whole(texts), work)
+    answer = form.answer(head_of(form, model), form.whole(texts), work).model_dump()
+    told = acceptance_told(work)
+    return answer | ({} if told is None else {"outrider": told.model_dump(exclude_none=True)})
 
 
 async def chunks(work: Work, form: Form, words: Words, model: str, *, usage: bool) -> AsyncIterator[Json]:

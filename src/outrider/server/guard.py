@@ -1,4 +1,4 @@
-"""What stands before every request: its id, its host, its key, its size, its log line. Pure ASGI, so streams stay streams."""
+"""What stands before every request: its id, host, key, size and log line. Pure ASGI, so that streams stay streams."""
 
 import asyncio
 import logging
@@ -21,6 +21,7 @@ from outrider.server.settings import Settings
 LOG = logging.getLogger(LOGGER)
 OPEN_TO_ALL = frozenset({"/", "/health", "/page.css", "/page.js"})
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+CLOSE = {"Connection": "close"}  # what is left of the body is not read
 SAFE_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -100,7 +101,7 @@ class Guard:
         if self._settings.hosts and name.lower() not in self._settings.hosts:
             raise ApiError(
                 421,
-                f"This server is not called {ascii(name[:100])}: expected {' or '.join(self._settings.hosts)}. "
+                f"This server is not called {name[:100]!a}: expected {' or '.join(self._settings.hosts)}. "
                 "Start it with --host to serve under other names.",
                 code="wrong_host",
             )
@@ -113,7 +114,10 @@ def _authorization(headers: Headers) -> bytes | None:
 
 def _too_large(most: int) -> ApiError:
     return ApiError(
-        413, f"The request's body is larger than {most} bytes, the most that is read; send less.", code="too_large"
+        413,
+        f"The request's body is larger than {most} bytes, the most that is read; send less.",
+        code="too_large",
+        headers=CLOSE,
     )
 
 
@@ -135,6 +139,7 @@ class _Body:
                 408,
                 f"The request's body did not arrive within {self._limits.body_s:g} s; send it faster, or less of it.",
                 code="slow_body",
+                headers=CLOSE,
             ) from None
         self._taken += len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
@@ -150,8 +155,7 @@ class _Passage:
         self._scope, self._send, self._request_id = scope, send, request_id
         self._begun = time.monotonic()
         self.status = 0
-        self.fields: dict[str, Any] = {}
-        scope.setdefault("state", {})["fields"] = self.fields
+        self._state: dict[str, Any] = scope.setdefault("state", {})
 
     async def send(self, message: Message) -> None:
         """Send on, with our headers."""
@@ -172,6 +176,6 @@ class _Passage:
             "path": self._scope["path"],
             "status": self.status or "gone",
             "seconds": round(time.monotonic() - self._begun, 4),
-            **self.fields,
+            **(self._state["work"].log_fields() if "work" in self._state else {}),
         }
         LOG.log(level, "request", extra={"fields": fields})

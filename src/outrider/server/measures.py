@@ -59,7 +59,9 @@ class Measures:
         self._slots = self._gauge("outrider:slots", "Texts that can run at once.")
         self._up = self._gauge("outrider:engine_up", "Whether the engine is loaded.")
         self._first = self._histogram("vllm:time_to_first_token_seconds", "From a request to its first token.")
-        self._between = self._histogram("vllm:inter_token_latency_seconds", "Between tokens; those of one round share its time.")
+        self._between = self._histogram(
+            "vllm:inter_token_latency_seconds", "Between tokens; those of one round share its time."
+        )
         self._whole = self._histogram("vllm:e2e_request_latency_seconds", "From a request to its last token.")
         self._queue = self._histogram("vllm:request_queue_time_seconds", "Waiting for a slot.")
         self._prefill = self._histogram("vllm:request_prefill_time_seconds", "Reading the prompt.")

@@ -1,6 +1,6 @@
 """What front and engine tell each other, pickled over a pipe. Free of torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from outrider.acceptance import Round
 from outrider.drafters.options import DraftOptions
@@ -17,7 +17,7 @@ class Loading:
     model: str
     drafter: str = "none"
     draft_model: str | None = None
-    draft: DraftOptions = DraftOptions()
+    draft: DraftOptions = field(default_factory=DraftOptions)
     dtype: str = "auto"
     device: str = "auto"
     slots: int = 4

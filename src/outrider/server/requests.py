@@ -52,9 +52,9 @@ class Wishes(Strict):
     seed: Annotated[int | None, Field(ge=-WHOLE_64 - 1, le=WHOLE_64)] = None
     presence_penalty: Annotated[float | None, Field(ge=-2, le=2)] = None
     frequency_penalty: Annotated[float | None, Field(ge=-2, le=2)] = None
-    logit_bias: (
-        Annotated[dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], float], Field(max_length=1024)] | None
-    ) = None
+    logit_bias: Annotated[dict[Annotated[str, Field(pattern=r"^\d{1,9}$")], float], Field(max_length=1024)] | None = (
+        None
+    )
     max_tokens: Annotated[int | None, Field(ge=1, le=2**31)] = None
     # Beyond OpenAI's, as vLLM has them.
     top_k: Annotated[int | None, Field(ge=-1, le=2**31)] = None
@@ -158,9 +158,7 @@ class ChatRequest(Wishes):
     tool_choice: Literal["none", "auto"] | None = None
     parallel_tool_calls: bool | None = None
     response_format: PlainText | None = None
-    chat_template_kwargs: (
-        Annotated[dict[str, bool | int | float | str | None], Field(max_length=16)] | None
-    ) = None
+    chat_template_kwargs: Annotated[dict[str, bool | int | float | str | None], Field(max_length=16)] | None = None
 
 
 class TokenizeRequest(Strict):

@@ -25,7 +25,11 @@ from outrider.server.streams import EventStream, unless_gone
 from outrider.server.wishes import chat_params, completion_params
 from outrider.server.work import Texts, Work
 
-PAGE = {"/": ("index.html", "text/html"), "/page.css": ("page.css", "text/css"), "/page.js": ("page.js", "text/javascript")}
+PAGE = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
 
 
 def text_routes(context: Context) -> APIRouter:
@@ -64,7 +68,9 @@ def _check(context: Context, wishes: Wishes) -> int:
     several = len(prompts) if isinstance(prompts, list) and not isinstance(prompts[0], int) else 1
     most, wanted = context.settings.limits.choices, several * (wishes.n or 1)
     if wanted > most:
-        raise invalid(f"{wanted} texts of one request (prompts times n): at most {most}; send several requests.", param="n")
+        raise invalid(
+            f"{wanted} texts of one request (prompts times n): at most {most}; send several requests.", param="n"
+        )
     return context.client.check_ready().max_len
 
 
@@ -79,10 +85,10 @@ async def _answer(context: Context, request: Request, wishes: Wishes, form: Form
         speculation=wishes.speculation,
         deadline_s=limits.deadline_s,
     )
-    request.state.fields["work"] = work
+    request.state.work = work  # for the log
     if not wishes.stream:
         answer = await unless_gone(request, work, whole(work, form, name))
-        return JSONResponse(answer.model_dump(exclude={"outrider"} if answer.outrider is None else None))  # type: ignore[attr-defined]
+        return JSONResponse(answer)
     usage = wishes.stream_options is not None and wishes.stream_options.include_usage
     return EventStream(chunks(work, form, context.words, name, usage=usage), work, stall_s=limits.stall_s)
 

@@ -65,8 +65,8 @@ class Templates:
         if not answer.endswith(b"\n"):
             self._kill()
             raise invalid(
-                f"The chat template did not render these messages within {self._seconds:g} s and the memory it may take; "
-                "send fewer or shorter ones.",
+                f"The chat template did not render these messages within {self._seconds:g} s and the memory it may "
+                "take; send fewer or shorter ones.",
                 param="messages",
                 code="chat_template",
             )

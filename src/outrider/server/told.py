@@ -87,8 +87,9 @@ class Words:
         self._tokenizer = tokenizer
 
     def text(self, token: int) -> str:
-        """Return the text of a token alone."""
-        return self._tokenizer.token_text(token)
+        """Return the text of a token alone; of a part of a character, which is no text, the vocabulary's own writing."""
+        text = self._tokenizer.token_text(token)
+        return self._tokenizer.piece(token) or text if "\ufffd" in text else text
 
     def tokens(self, progress: Progress) -> list[TokenAnswer]:
         """Return where each token of a step came from."""
@@ -97,7 +98,7 @@ class Words:
             TokenAnswer(
                 token=piece.token,
                 text=self.text(piece.token),
-                kind="draft" if piece.depth else last,  # type: ignore[arg-type]
+                kind="draft" if piece.depth else last,
                 depth=piece.depth,
             )
             for piece in progress.pieces

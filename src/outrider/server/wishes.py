@@ -40,9 +40,7 @@ def chat_params(request: ChatRequest, prompt_tokens: int, max_len: int) -> list[
     return _choices(request, wanted, logprobs, (prompt_tokens, max_len))
 
 
-def _choices(
-    request: Wishes, max_tokens: int, logprobs: int | None, sizes: tuple[int, int]
-) -> list[SamplingParams]:
+def _choices(request: Wishes, max_tokens: int, logprobs: int | None, sizes: tuple[int, int]) -> list[SamplingParams]:
     _check_fits(max_tokens, *sizes)
     try:
         params = _params(request, max_tokens, logprobs)

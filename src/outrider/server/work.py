@@ -1,4 +1,4 @@
-"""The texts of one request at work: their steps as they come, up to the deadline; whatever happens, none is left over."""
+"""The texts of one request at work: their steps as they come, up to the deadline; none is ever left over."""
 
 import asyncio
 import time
@@ -47,9 +47,7 @@ class Work:
         self.choices = len(texts)
         self.finish_reasons: list[str] = []
         self.first_s: float | None = None
-        self._jobs, self._news = client.submit(
-            texts, draft_depth=speculation.draft_length, rounds=speculation.rounds
-        )
+        self._jobs, self._news = client.submit(texts, draft_depth=speculation.draft_length, rounds=speculation.rounds)
 
     async def steps(self) -> AsyncIterator[tuple[Job, Progress]]:
         """Yield what comes, until every text has ended. Who stops listening cancels the rest.
@@ -69,6 +67,20 @@ class Work:
             self._measures.whole(self._passed)
         finally:
             self.close()
+
+    def log_fields(self) -> dict[str, object]:
+        """Return what the log says of it."""
+        tally = self.tally.usage()
+        return {
+            "prompt_tokens": tally.prompt_tokens,
+            "completion_tokens": tally.completion_tokens,
+            "cached_tokens": tally.prompt_tokens_details.cached_tokens,
+            "accepted": tally.completion_tokens_details.accepted_prediction_tokens,
+            "rejected": tally.completion_tokens_details.rejected_prediction_tokens,
+            "first_token_s": None if self.first_s is None else round(self.first_s, 4),
+            "ended": self.finish_reasons,
+            "choices": self.choices,
+        }
 
     def close(self) -> None:
         """Cancel what has not ended."""
