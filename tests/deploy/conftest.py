@@ -4,7 +4,13 @@ import pytest
 from deploy.environment import free_port, write_environment
 
 from outrider.adapters.start import STARTERS, Deployment, Draft
+from outrider.deploy import health
 from outrider.deploy.process import Process
+
+
+@pytest.fixture(autouse=True)
+def asked_often(monkeypatch):
+    monkeypatch.setattr(health, "BETWEEN_S", 0.05)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Mimics an engine as a real process on loopback: its options, health, metrics, completions, and ways to fail.
 
 Run as the Python of an environment that holds vLLM. What it does is in the variable SIMULATED, words with commas:
-dies, hangs, garbage, no-metrics, dies-later, closes, repeats. Draft tokens are accepted by ``RATE`` at each position,
+dies, hangs, garbage, no-metrics, dies-later, closes, repeats, idle. A draft token is accepted by ``RATE``, and
 after ``SIMULATED_TURN`` rounds by half of it. A token comes every ``ROUND_S`` times what a round costs.
 """
 
@@ -33,6 +33,9 @@ class Engine:
     def round(self):
         """Return how many tokens a round writes."""
         with self.lock:
+            if "idle" in MODES:
+                self.generated += 1
+                return 1
             self.rounds += 1
             rate = RATE / 2 if TURN and self.rounds > TURN else RATE
             accepted = 0

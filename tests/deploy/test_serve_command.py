@@ -145,6 +145,18 @@ def test_it_starts_shows_and_stops_by_ctrl_c_with_nothing_left(engine_python, pa
     until(lambda: not is_alive(worker))
 
 
+def test_a_host_beside_the_head_is_kept_and_not_waited_for(engine_python, pair, tmp_path):
+    more = ("--hosts", "10.0.0.1,10.0.0.2", "--rank", 1, "--for", 1)
+    process, _ = served(engine_python, pair, tmp_path / "log", *more, modes="hangs")
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "runs beside the head" in err
+    assert "--node-rank 1" in err
+    assert "--headless" in err
+    assert "on 10.0.0.1:" in err
+    until(lambda: not is_alive(worker_of(tmp_path / "log")))
+
+
 def test_a_server_that_dies_while_it_serves_is_told_and_what_was_measured_is_kept(engine_python, pair, tmp_path):
     out = tmp_path / "series.jsonl"
     process, url = served(engine_python, pair, tmp_path / "log", "--out", out, modes="dies-later")

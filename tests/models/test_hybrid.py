@@ -1,5 +1,7 @@
 """Qwen3.5 in float64 against Transformers with float64 internals: outputs and committed states over many rounds."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 import torch
@@ -89,3 +91,25 @@ def test_fifty_rounds_of_random_acceptance_leave_transformers_states(pair):
     assert not any(
         state[0].any() for layer in ours.config.delta_layers for state in cache.states.read(layer, slice(0, 1))
     )
+
+
+@torch.inference_mode()
+def test_half_precision_keeps_its_states_in_single_and_loses_no_more_than_transformers(pair):
+    theirs, exact = pair
+    state = theirs.state_dict()
+    half = Decoder(exact.config, state.__getitem__, dtype=torch.bfloat16, device=CPU)
+    tokens = np.random.default_rng(4).integers(0, SIZES["vocab_size"], (6, 40))
+    tree, rows, nothing = DraftTree.chain(torch.from_numpy(tokens)), slice(0, 6), torch.zeros(6, dtype=torch.int64)
+    said = []
+    for model in (half, exact):
+        cache = model.new_cache(slots=6, max_len=40)
+        out = model.forward(tree, cache, rows, nothing, span=40)
+        cache.commit(rows, nothing, whole(tree).path_BN, tree.counts_B, in_place=True)
+        said.append((model.logits(out.hidden_BNH).double(), *cache.states.read(0, rows)))
+        assert out.hidden_BNH.dtype == model.activations
+    (logits, matrix, inputs), (wanted_logits, wanted, _) = said
+    assert (matrix.dtype, inputs.dtype) == (torch.float32, torch.bfloat16)
+    assert float((matrix - wanted).norm() / wanted.norm()) < 0.05
+    # No further from float64 than Transformers in the same precision.
+    theirs_half = deepcopy(theirs).to(torch.bfloat16)(tree.tokens_BN).logits.double()
+    assert float((logits - wanted_logits).norm()) < 1.2 * float((theirs_half - wanted_logits).norm())

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 from command_line import run_cli
+from dflash.drafter_files import write_drafter
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_model import write_tiny_model
@@ -122,6 +123,27 @@ def test_a_measured_speed_scales_what_is_modelled(capsys):
     assert plain["scale"] is None
 
 
+def test_what_other_pairs_give_says_nothing_against_a_measurement(capsys, tmp_path):
+    target, drafter = write_tiny_model(tmp_path / "t"), write_drafter(tmp_path / "d")
+    words = (target, "--here", "--drafter", drafter, "--engine", "vllm")
+    names = [o["name"] for o in plan(capsys, *words, "--accept", "dflash=1.2")["options"]]
+    assert not any("mended" in name for name in names)
+    assert any("another target" in risk for risk in option(plan(capsys, *words), "vllm", "dflash")["risks"])
+
+
+def test_a_measured_speed_is_that_of_the_drafter_as_it_is(capsys):
+    found = plan(capsys, *STORY, "--accept", "dflash=1.21", "--speed", "dflash@vllm=45")
+    assert option(found, "vllm", "dflash", "as it is")["tokens_per_second"]["how"] == "measured"
+    assert option(found, "vllm", "dflash", "mended")["tokens_per_second"]["how"] == "modelled"
+
+
+@pytest.mark.model
+def test_models_are_named_as_the_engines_know_them(capsys):
+    found = plan(capsys, "smollm2-135m", "--here", "--drafter", "smollm2-135m-dflash")
+    assert "HuggingFaceTB/SmolLM2-135M-Instruct" in option(found, "vllm", "plain")["command"]
+    assert "outrider generate smollm2-135m --drafter dflash" in option(found, "outrider", "dflash")["command"]
+
+
 def test_commands_can_be_typed(capsys):
     found = plan(capsys, *STORY)
     words = shlex.split(option(found, "vllm", "mtp")["command"])
@@ -164,8 +186,6 @@ def test_the_shapes_of_recurrent_layers_give_their_states(tmp_path):
 
 
 def test_this_machine_is_found_and_its_drafter_read(capsys, tmp_path):
-    from dflash.drafter_files import write_drafter
-
     target, drafter = write_tiny_model(tmp_path / "t"), write_drafter(tmp_path / "d")
     found = plan(capsys, target, "--here", "--drafter", drafter, "--accept", "dflash:5=2.5")
     assert option(found, "outrider", "dflash")["tokens_per_round"]["value"] == 2.5

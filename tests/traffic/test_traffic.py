@@ -12,6 +12,7 @@ from tiny_model import write_tiny_model
 
 from outrider.adapters.start import STARTERS, Deployment, Draft
 from outrider.commands.prompts_file import rows_of
+from outrider.deploy import health
 from outrider.deploy.health import wait_healthy
 from outrider.deploy.process import Process
 from outrider.errors import UnknownNameError, UsageError
@@ -22,6 +23,11 @@ from outrider.traffic.summary import rows
 from outrider.traffic.workload import Prompt, Workload, chosen, own_prompts
 
 PROMPTS = [Prompt(f"{kind} {number}", kind) for kind in ("code", "chat") for number in range(6)]
+
+
+@pytest.fixture(autouse=True)
+def asked_often(monkeypatch):
+    monkeypatch.setattr(health, "BETWEEN_S", 0.05)
 
 
 @pytest.fixture
@@ -180,6 +186,13 @@ def test_texts_that_repeat_themselves_are_warned_of(capsys, target, engine_pytho
     assert "acceptance is flattered" in seen.out
 
 
+def test_an_arm_that_never_drafts_is_warned_of(capsys, target, engine_python, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIMULATED", "idle")
+    seen, _ = bench(capsys, target, engine_python, tmp_path / "b.json", "--arm", "ngram:3", "--repeats", 1)
+    assert "vllm ngram:3: nothing was drafted" in seen.out
+    assert "vllm plain: nothing was drafted" not in seen.out
+
+
 def test_a_server_without_metrics_gives_speeds_and_no_acceptance(capsys, target, engine_python, tmp_path, monkeypatch):
     monkeypatch.setenv("SIMULATED", "no-metrics")
     seen, result = bench(capsys, target, engine_python, tmp_path / "b.json", "--arm", "ngram:3", "--repeats", 1)
@@ -207,6 +220,20 @@ def test_results_are_compared_and_what_else_differs_is_said(capsys, target, engi
     assert doubts(before, before) == []
     seen = run_cli(capsys, "bench", "compare", one, other)
     assert "careful: temperature" in seen.out
+
+
+def test_a_plan_takes_what_a_benchmark_measured(capsys, target, engine_python, tmp_path):
+    out = tmp_path / "b.json"
+    _, result = bench(capsys, target, engine_python, out, "--arm", "ngram:3", "--repeats", 1)
+    row = next(one for one in result.rows if one.arm == "vllm ngram:3")
+    seen = run_cli(capsys, "plan", target, "--here", "--engine", "vllm", "--bench", out, "--json")
+    found = next(one for one in json.loads(seen.out)["options"] if one["method"] == "ngram")
+    assert found["tokens_per_round"]["value"] == row.acceptance_length
+    assert found["tokens_per_second"]["value"] == row.tokens_per_second[0]
+    assert found["tokens_per_second"]["how"] == "measured"
+    assert found["tokens_per_round"]["how"] == "measured"
+    bad = run_cli(capsys, "plan", target, "--here", "--bench", out, "--concurrency", 9)
+    assert "holds nothing at --concurrency 9" in bad.check_one_line_error()
 
 
 BAD = [

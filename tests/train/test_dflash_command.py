@@ -9,6 +9,7 @@ import pytest
 import torch
 from command_line import run_cli
 from dflash.drafter_files import write_drafter
+from models.hybrid_files import as_multimodal
 from tiny_model import write_tiny_model
 
 from outrider.checkpoint.checkpoint import open_checkpoint
@@ -70,6 +71,16 @@ def test_a_drafter_is_trained_and_its_checkpoint_is_a_drafter(run, place, tmp_pa
     assert header["data"]["sources"] == {"made up": 40}
     assert header["data"]["documents"] + header["data"]["held_out_documents"] == 40
     assert header["config"]["mask_token"] == config.mask_token
+
+
+def test_a_drafter_is_trained_for_a_hybrid_target_in_the_published_layout(capsys, tmp_path):
+    model = as_multimodal(write_tiny_model(tmp_path / "model", "qwen3_5"))
+    write_data(tmp_path / "data", model)
+    out = tmp_path / "run"
+    seen = run_cli(capsys, "train", "dflash", model, tmp_path / "data", "--out", out, "--steps", 2, *SIZES)
+    assert seen.code == 0, seen.err
+    assert "Complete at step 2 of 2" in seen.out
+    assert drafter_of(out / "step-000000002")[0].num_target_layers == 4
 
 
 def test_a_run_goes_on_and_the_result_is_json(run, place, tmp_path):

@@ -102,6 +102,13 @@ def _number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
+def _idle(result: "TrafficResult") -> list[str]:
+    """Arms that should draft and, by the server's counters, never did."""
+    drafting = [arm.name for arm in result.arms if arm.draft_length is not None]
+    counted = {name: [c.rounds for c in result.cells if c.arm == name and c.rounds is not None] for name in drafting}
+    return [name for name, rounds in counted.items() if rounds and not any(rounds)]
+
+
 def _doubts(result: "TrafficResult") -> list[str]:
     """What should make one wary of the rows."""
     found = [f"{arm} broke off: {why} What it measured before is kept." for arm, why in result.failed.items()]
@@ -111,6 +118,7 @@ def _doubts(result: "TrafficResult") -> list[str]:
             found.append(
                 f"{row.arm}, {row.concurrency} at once: its texts repeat themselves ({share}): acceptance is flattered."
             )
+    found += [f"{arm}: nothing was drafted: its speed-up is the machine's mood." for arm in _idle(result)]
     for cell in result.cells:
         found += [f"{cell.arm}, {cell.concurrency} at once: {one}" for one in cell.failures[:1]]
     return [*found, *result.notes]

@@ -86,7 +86,7 @@ class Drafting:
     ] = None
     budget: Annotated[
         str,
-        typer.Option("--budget", metavar="N|auto", help="Nodes of a draft tree; auto: as many as pay."),
+        typer.Option("--budget", metavar="N|auto", help="Nodes of a draft tree; auto: as many as pay (mtp: a chain)."),
     ] = "auto"
     spine: Annotated[bool, option("--spine", text="A draft tree holds the chain of best words before it branches.")] = (
         False

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -10,11 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from outrider.adapters.methods import METHODS
 from outrider.adapters.start import STARTERS, starter
 from outrider.commands.screen import stderr, stdout, waiting
 from outrider.errors import UsageError
 
 if TYPE_CHECKING:
+    from outrider.planning.expected import Expected
     from outrider.planning.hardware import Device
     from outrider.planning.options import Situation
     from outrider.planning.result import Figure, Plan, PlanOption
@@ -36,6 +39,7 @@ class Request:
     accept: Sequence[str]
     speed: Sequence[str]
     engine: Sequence[str]
+    bench: Path | None
     as_json: bool
 
 
@@ -94,6 +98,7 @@ def _situation(request: Request, device: "Device", devices: int) -> "Situation":
     from outrider.planning.sizes import drafter_sizes, sizes
     from outrider.planning.traffic import Load
 
+    accepted, speeds = _benched(request)
     size = sizes(request.model)
     drafter = size.drafter
     if request.drafter is not None and (drafter is None or request.drafter != drafter.name):
@@ -107,9 +112,46 @@ def _situation(request: Request, device: "Device", devices: int) -> "Situation":
         load=Load(context=request.context, batch=request.concurrency, devices=devices),
         drafter=drafter,
         versions=_versions(request.engine),
-        measured=[measured(text) for text in request.accept],
-        speeds=dict(_speed(text) for text in request.speed),
+        measured=[*(measured(text) for text in request.accept), *accepted],
+        speeds=speeds | dict(_speed(text) for text in request.speed),
+        named=_named,
     )
+
+
+def _named(engine: str, name: str) -> str:
+    """Return a model's name as an engine understands it; this package's own names are its own engine's."""
+    from outrider.commands.serve_plan import named
+
+    return name if engine == "outrider" else named(engine, name)
+
+
+def _benched(request: Request) -> "tuple[list[Expected], dict[tuple[str, str], float]]":
+    """Return acceptance lengths and speeds of a benchmark at this concurrency.
+
+    Raises:
+        UsageError: it is none, or has nothing at this concurrency.
+    """
+    from outrider.planning.expected import Expected
+    from outrider.traffic.result import TrafficResult
+
+    if request.bench is None:
+        return [], {}
+    result = TrafficResult.load(request.bench)
+    arms = {arm.name: arm for arm in result.arms}
+    rows = [row for row in result.rows if row.concurrency == request.concurrency]
+    if not rows:
+        raise UsageError(f"{request.bench} holds nothing at --concurrency {request.concurrency}.")
+    accepted = [
+        Expected(
+            method=method, tokens=arms[row.arm].draft_length, low=row.acceptance_length, high=row.acceptance_length,
+            how="measured", source=f"{request.bench.name}, {row.arm}",
+        )
+        for row in rows
+        for method in METHODS
+        if method == arms[row.arm].method and row.acceptance_length is not None
+    ]  # fmt: skip
+    speeds = {(arms[row.arm].engine, arms[row.arm].method): row.tokens_per_second[0] for row in rows}
+    return accepted, speeds
 
 
 def _versions(given: Sequence[str]) -> dict[str, str | None]:

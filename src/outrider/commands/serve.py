@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,9 +138,23 @@ def _serve(request: Request, ready: Ready) -> None:
     console.print(Text(ready.command.text, style="dim"), soft_wrap=True)
     with Process(ready.command, _log(request.run.log)) as process:
         console.print(Text(f"log: {process.log}", style="dim"), soft_wrap=True)
-        _wait(request.run, ready, process)
-        _watch(request.watched, ready, process)
+        if request.spread.rank:
+            _keep(request.watched, ready, process)
+        else:
+            _wait(request.run, ready, process)
+            _watch(request.watched, ready, process)
         console.print(Text("stopping", style="dim"))
+
+
+def _keep(watched: Watched, ready: Ready, process: "Process") -> None:
+    """Keep a host beside the head running: it answers no requests, so there is nothing to look at."""
+    from outrider.deploy.health import check_alive
+
+    stderr().print(Text(f"{ready.title} runs beside the head, which answers for all hosts", style="green"))
+    end = None if watched.seconds is None else time.monotonic() + watched.seconds
+    while end is None or time.monotonic() < end:
+        check_alive(process, title=ready.title, doing="running beside the head")
+        time.sleep(watched.every)
 
 
 def _log(path: Path | None) -> Path:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 from outrider.adapters.methods import METHODS, Method
 from outrider.adapters.start import Deployment, Draft
@@ -11,6 +10,7 @@ from outrider.checkpoint import open_checkpoint, resolve
 from outrider.checkpoint.known import KNOWN
 from outrider.checkpoint.shipped import SHIPPED
 from outrider.commands.engines.case import Case
+from outrider.commands.engines.sglang import HYBRID
 from outrider.commands.engines.vllm import needs_second_runner
 from outrider.commands.serve_gguf import gguf_of
 from outrider.commands.serve_options import Drafted, Spread
@@ -18,7 +18,6 @@ from outrider.errors import CheckpointError, OutriderError, UnknownNameError, Us
 from outrider.models.dflash.config import DFlashConfig
 
 USUAL_LENGTH = {"mtp": 3, "eagle": 3, "eagle3": 3, "draft_model": 5, "ngram": 5}
-HYBRID = ("qwen3_5", "qwen3_next")  # beginnings of model types with recurrent layers
 
 
 def deployment_of(engine: str, model: str, drafted: Drafted, spread: Spread) -> Deployment:
@@ -34,7 +33,7 @@ def deployment_of(engine: str, model: str, drafted: Drafted, spread: Spread) -> 
     block = config is not None and draft is not None and draft.model is not None
     case = Case(config, raw, drafted.drafter or "") if block and config is not None else None
     return Deployment(
-        target=_named(engine, model),
+        target=named(engine, model),
         draft=draft,
         parallel=spread.parallel(),
         quantisation=spread.quantisation,
@@ -73,7 +72,7 @@ def _draft(engine: str, drafted: Drafted, config: DFlashConfig | None) -> Draft 
     length = drafted.length or (config.max_tokens if config is not None else USUAL_LENGTH.get(method))
     if length is None:
         raise UsageError(f"How many tokens {method} drafts is not known from the drafter's files: give --draft-length.")
-    model = None if drafted.drafter is None else _named(engine, drafted.drafter)
+    model = None if drafted.drafter is None else named(engine, drafted.drafter)
     return Draft(method, model, length)
 
 
@@ -83,10 +82,10 @@ def _as_gguf(drafter: str, target: str) -> str:
 
 def _method(drafted: Drafted, config: DFlashConfig | None) -> Method | None:
     if drafted.method is not None:
-        found = next((one for one in get_args(Method) if one == drafted.method), None)
+        found = next((one for one in METHODS if one == drafted.method), None)
         if found is None:
             raise UnknownNameError("method", drafted.method, METHODS)
-        return found  # type: ignore[no-any-return]
+        return found
     if drafted.drafter is None:
         return None
     if config is None:
@@ -94,7 +93,7 @@ def _method(drafted: Drafted, config: DFlashConfig | None) -> Method | None:
     return next(one for one in METHODS if one == config.kind)
 
 
-def _named(engine: str, name: str) -> str:
+def named(engine: str, name: str) -> str:
     """Return a name that an engine understands: a path, or the hub's, where we have one of our own."""
     if name in SHIPPED:
         return str(resolve(name).path)

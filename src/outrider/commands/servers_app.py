@@ -1,5 +1,6 @@
 """``outrider serve``, ``watch`` and ``plan``: their options. Imported early: nothing heavy here."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -102,6 +103,9 @@ def plan(
         list[str] | None,
         o.option("--engine", metavar="NAME[=VERSION]", text="vllm, sglang, llama.cpp, outrider; repeatable."),
     ] = None,
+    bench: Annotated[
+        Path | None, o.option("--bench", metavar="FILE", text="A result of bench run: its lengths and speeds count.")
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
     """Lay out the ways to decode a model on some hardware: speed, memory, risk, effort, and from where each pays."""
@@ -118,6 +122,7 @@ def plan(
         accept=accept or (),
         speed=speed or (),
         engine=engine or (),
+        bench=bench,
         as_json=as_json,
     )
     raise typer.Exit(command.run(request))

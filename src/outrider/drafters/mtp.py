@@ -1,8 +1,8 @@
 """MTP: the multi-token prediction heads that come with a target, as chains.
 
-The first guess costs nothing: it was scored when the last positions were taken in. Each further one runs the heads
-again on their own output. As many are made as the options say, or as paid so far. With a budget of nodes it is a tree
-(``mtp_tree``).
+The first guess needs no pass of its own: what scores it was made when the last positions were taken in. Each further
+one runs the heads again on their own output. As many are made as the options say, or as paid so far. With a budget of
+nodes it is a tree (``mtp_tree``).
 Shape letters: B batch rows, K guesses, V words, H hidden.
 """
 

@@ -7,7 +7,7 @@ Shape letters: S slots, B batch rows, P path.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -29,18 +29,11 @@ class Tape(Protocol):
         ...
 
 
-class Part(Protocol):
-    """A tensor that each slot keeps of a layer."""
+class Part(NamedTuple):
+    """A tensor that each slot keeps of a layer; the shape is without the slot."""
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Without the slot."""
-        ...
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of its values."""
-        ...
+    shape: tuple[int, ...]
+    dtype: torch.dtype
 
 
 class RecurrentStates:

@@ -115,7 +115,8 @@ class DraftTree:
         draft_probs_BKV: [B, N-1, V] law that node k+1 was drawn from, or None where no row has any.
         drawn: known on the host: rows whose nodes were drawn from a law.
         kept: known on the host: all real nodes will be committed (a chunk of a prompt), so recurrent layers need only
-            the state after the last. Each node follows the one before, or has depth 0 and hangs on what is committed.
+            the state after the last. Each node follows the one before, or has depth 0: documents of a packed row, each
+            over an empty cache.
     """
 
     tokens_BN: Tensor

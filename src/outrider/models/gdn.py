@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from outrider.engine.cache import Cache
-from outrider.engine.recurrent import RecurrentStates, States
+from outrider.engine.recurrent import Part, RecurrentStates, States
 from outrider.engine.tree import DraftTree
 from outrider.kernels import gdn_tree
 from outrider.kernels.gdn_chunk import chunk
@@ -72,21 +72,14 @@ def read_delta_block(reader: BlockReader, layer: int) -> DeltaBlock:
     )
 
 
-class Kept(NamedTuple):
-    """A tensor that each slot keeps of a layer (see ``engine.recurrent.Part``)."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-
-
 def new_states(
     sizes: DeltaSizes, layers: frozenset[int], *, slots: int, activations: torch.dtype, device: torch.device
 ) -> RecurrentStates:
     """Room for the matrix of each head, in float32 at least, and for the last inputs of the convolution."""
     matrix = (sizes.value_heads, sizes.key_size, sizes.value_size)
     parts = (
-        Kept(matrix, torch.promote_types(activations, torch.float32)),
-        Kept((sizes.convolution - 1, sizes.channels), activations),
+        Part(matrix, torch.promote_types(activations, torch.float32)),
+        Part((sizes.convolution - 1, sizes.channels), activations),
     )
     return RecurrentStates(sorted(layers), slots=slots, parts=parts, device=device)
 
@@ -100,7 +93,7 @@ class Lineage:
         slots_BNW: where each node's convolution reads.
         kept: whether all real nodes will be committed.
         real_BN: which nodes are real.
-        starts_BN: nodes that hang on what is committed, the first of a row not among them.
+        starts_BN: nodes at which a text begins anew, the first of a row not among them.
         counts_B: real nodes.
     """
 

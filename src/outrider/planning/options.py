@@ -1,6 +1,6 @@
 """The ways there are to decode a target on some hardware, each with what it should give and what it risks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -37,6 +37,7 @@ class Situation:
         versions: of the engines that come into question.
         measured: acceptance lengths that were measured, by whoever asks.
         speeds: tokens a second that were measured, by engine and method.
+        named: a model's name as an engine understands it.
     """
 
     target: str
@@ -47,6 +48,7 @@ class Situation:
     versions: Mapping[str, str | None]
     measured: Sequence[Expected] = ()
     speeds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    named: Callable[[str, str], str] = lambda _engine, name: name
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ def ways(s: Situation) -> Iterator[Way]:
 
 def _with_drafter(s: Situation, drafter: DrafterSizes) -> Iterator[Way]:
     told, seen = published(s.target, "dflash"), _seen(s, "dflash")
+    if seen is not None and told is not None and told.foreign:
+        told = None  # what other pairs give says nothing against a measurement
     short = seen is not None and told is not None and seen.high < COLLAPSED * told.low
     if seen is not None:
         risk = "Far below what was published: outrider doctor, outrider repair first." if short else ""
@@ -101,6 +105,14 @@ def _unseen(told: Expected) -> str:
 
 def _seen(s: Situation, method: Method) -> Expected | None:
     return next((one for one in s.measured if one.method == method), None)
+
+
+def _speed_of(s: Situation, way: Way, engine: str) -> float | None:
+    """Return the measured speed, of the way that was measured: not of the same drafter as it might be."""
+    seen = None if way.method is None else _seen(s, way.method)
+    if seen is not None and way.expected != seen:
+        return None
+    return s.speeds.get((engine, way.method or "plain"))
 
 
 def _expected(s: Situation, method: Method) -> Expected | None:
@@ -146,9 +158,9 @@ def _option(s: Situation, way: Way, engine: str, scale: float | None) -> PlanOpt
     lasts = _lasts(s, way, engine, scale, tau)
     plain = replace(way, method=None, nodes=0)
     memory = _memory(s, way)
-    draft = None if way.method is None else Draft(way.method, _model(s, way), _drafted(s, way))
+    draft = None if way.method is None else Draft(way.method, _model(s, way, engine), _drafted(s, way))
     deployment = Deployment(
-        target=s.target,
+        target=s.named(engine, s.target),
         draft=draft,
         parallel=Parallel(tensor=s.load.devices if one.serves else 1),
         hybrid=s.size.hybrid,
@@ -177,7 +189,7 @@ def _figure(expected: Expected) -> Figure:
 
 def _lasts(s: Situation, way: Way, engine: str, scale: float | None, tau: Figure) -> Figure:
     """Milliseconds of a round: measured where a speed was, else modelled."""
-    speed = s.speeds.get((engine, way.method or "plain"))
+    speed = _speed_of(s, way, engine)
     if speed is not None:
         rounds = [s.load.batch * length / speed / MS for length in (tau.value, tau.low, tau.high)]
         source = "tokens a round over the measured tokens a second"
@@ -194,9 +206,9 @@ def _lasts(s: Situation, way: Way, engine: str, scale: float | None, tau: Figure
 
 
 def _speed(s: Situation, way: Way, engine: str, tau: Figure, lasts: Figure) -> Figure:
-    speed = s.speeds.get((engine, way.method or "plain"))
+    speed = _speed_of(s, way, engine)
     if speed is not None:
-        return Figure(value=speed, low=speed, high=speed, how="measured", source="given by --speed")
+        return Figure(value=speed, low=speed, high=speed, how="measured", source="given by --speed or --bench")
     each = s.load.batch / MS
     return Figure(
         value=each * tau.value / lasts.value,
@@ -218,8 +230,10 @@ def _memory(s: Situation, way: Way) -> float:
     return size.resident + cached
 
 
-def _model(s: Situation, way: Way) -> str | None:
-    return s.drafter.name if s.drafter is not None and way.method in ("dflash", "ddtree") else None
+def _model(s: Situation, way: Way, engine: str) -> str | None:
+    if s.drafter is None or way.method not in ("dflash", "ddtree"):
+        return None
+    return s.named(engine, s.drafter.name)
 
 
 def _drafted(s: Situation, way: Way) -> int:
