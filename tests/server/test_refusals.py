@@ -55,7 +55,7 @@ def test_another_model_is_not_found(server):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"\xff\xfe\x00", b'{"model": "tiny", "prompt": "\xc3\x28"}', b"[" * 100_000, b"null", b'{"a": NaN}', b'"x"'],
+    [b"", b"{", b"\xff\xfe\x00", b'{"model": "tiny", "prompt": "\xc3\x28"}', b"[" * 100_000, b"null", b'{"a": NaN}'],
 )  # fmt: skip
 def test_bodies_that_are_no_request_are_refused(server, body):
     answer = server.send("POST", "/v1/completions", body, {"Content-Type": "application/json"})

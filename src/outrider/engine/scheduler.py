@@ -59,9 +59,17 @@ class Scheduler:
         return admitted
 
     def prefilling(self) -> Sequence | None:
-        """The sequence whose prompt is to be read next: the earliest admitted that has some left."""
+        """The sequence whose prompt is to be read next: of those that have some left, the one that waited longest."""
         unread = (s for s in self._running.values() if not s.prefilled)
-        return min(unread, key=lambda s: s.id, default=None)
+        return min(unread, key=lambda s: (s.read_at, s.id), default=None)
+
+    def running(self) -> list[Sequence]:
+        """Those that have a slot."""
+        return list(self._running.values())
+
+    def idle(self) -> list[int]:
+        """Slots without a sequence."""
+        return [slot for slot in range(self.slots) if slot not in self._running]
 
     def decoding(self) -> list[Sequence | None]:
         """The batch of a round: a contiguous run of slots, None where a slot inside it is idle or still reading."""

@@ -57,6 +57,11 @@ class Sequence:
         return self.output[-1] if self.output else self.prompt[-1]
 
     @property
+    def in_cache(self) -> tuple[int, ...]:
+        """The tokens that are committed."""
+        return (*self.prompt, *self.output)[: self.committed]
+
+    @property
     def length(self) -> int:
         """Tokens so far."""
         return len(self.prompt) + len(self.output)

@@ -87,7 +87,7 @@ class Words:
         self._tokenizer = tokenizer
 
     def text(self, token: int) -> str:
-        """Return the text of a token alone; of a part of a character, which is no text, the vocabulary's own writing."""
+        """Return a token's text; of a part of a character, which has none, the vocabulary's own writing."""
         text = self._tokenizer.token_text(token)
         return self._tokenizer.piece(token) or text if "\ufffd" in text else text
 
