@@ -73,6 +73,7 @@ class EngineLoop:
         if running is not None:
             self._runner.drop(running.transcript)
             self._forget(running)
+            self._tell_step(())  # there may be no other step to say that it is gone
 
     def _forget(self, running: _Running) -> None:
         del self._by_sequence[running.transcript.sequence.id]
@@ -93,6 +94,9 @@ class EngineLoop:
         progress = tuple(
             self._progress(job, running) for job, running in list(self._jobs.items()) if _has_news(running)
         )
+        self._tell_step(progress)
+
+    def _tell_step(self, progress: tuple[Progress, ...]) -> None:
         load = self._runner.engine.load
         self._tell(Stepped(progress=progress, running=load.running, waiting=load.waiting, filled=load.filled))
 

@@ -89,7 +89,8 @@ def _ready(runner: "Runner", seconds: float) -> Ready:
 def _listen(pipe: Connection, commands: "SimpleQueue[Command | None]") -> None:
     """Take in what the front says, so that it never waits for a step."""
     try:
-        while True:
-            commands.put(pipe.recv())
+        while (command := pipe.recv()) is not None:
+            commands.put(command)
+        commands.put(None)
     except (EOFError, OSError):
         commands.put(None)

@@ -66,9 +66,12 @@ class EngineProcess:
 
     def _send(self, pipe: Connection) -> None:
         try:
-            while (command := self._commands.get()) is not None:
+            # The end is said, too: a pipe that another thread reads stays open when it is closed.
+            command: Command | None = self._commands.get()
+            while command is not None:
                 pipe.send(command)
-            pipe.close()
+                command = self._commands.get()
+            pipe.send(None)
         except OSError:  # it is gone; the other thread notices and tells
             pass
 

@@ -22,6 +22,7 @@ from outrider.server.settings import Settings
 from outrider.server.templates import Templates
 from outrider.text.tokenizer import Tokenizer, load_tokenizer
 
+BACKLOG = 2048  # connections that the system holds until they are taken
 KEEP_ALIVE_S = 75  # an idle connection; longer than most balancers keep theirs, so that they close first
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 
@@ -110,6 +111,7 @@ class Serving:
             server = self._server = uvicorn.Server(self._config(context))
             for one in (signal.SIGINT, signal.SIGTERM):
                 asyncio.get_running_loop().add_signal_handler(one, self.stop)
+            taken.listen(BACKLOG)  # from here on nobody is turned away
             tell(self._address.url(taken.getsockname()[1]), ready)
             await server._serve(sockets=[taken])  # noqa: SLF001 -- serve() takes the signals, and ends us with them
         finally:
