@@ -10,7 +10,7 @@ from outrider.text.tokenizer import Tokenizer
 
 BOMBS = {
     "time": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-    "memory": "{% set ns = namespace(x='x') %}{% for i in range(40) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}{{ ns.x }}",
+    "memory": "{% set n = namespace(x='x') %}{% for i in range(40) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
     "size": "{{ 'x' * 100000000 }}",
 }
 PLAIN = "{% for m in messages %}{% if m.content == 'BOMB' %}%s{% endif %}{{ m.content }}{% endfor %}"
@@ -25,7 +25,7 @@ def test_a_bomb_is_ended_and_the_next_chat_is_rendered(kind):
     async def run() -> str:
         templates = Templates(tokenizer(PLAIN.replace("%s", BOMBS[kind])), seconds=0.5)
         assert await templates.render([{"role": "user", "content": "before"}]) == "before"
-        with pytest.raises(ApiError, match="memory it may take|takes more memory") as caught:
+        with pytest.raises(ApiError, match=r"memory it may take|MemoryError") as caught:
             await templates.render([{"role": "user", "content": "BOMB"}])
         assert caught.value.status == 400
         text = await templates.render([{"role": "user", "content": "after"}])

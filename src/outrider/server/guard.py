@@ -19,7 +19,7 @@ from outrider.server.measures import Measures
 from outrider.server.settings import Settings
 
 LOG = logging.getLogger(LOGGER)
-OPEN_TO_ALL = frozenset({"/", "/health", "/page.css", "/page.js"})
+OPEN_TO_ALL = frozenset({"/", "/health", "/page.css", "/page.js", "/page.svg"})
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 CLOSE = {"Connection": "close"}  # what is left of the body is not read
 SAFE_HEADERS: Mapping[str, str] = {

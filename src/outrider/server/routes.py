@@ -1,5 +1,6 @@
 """The addresses of the API."""
 
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Annotated
 
@@ -29,6 +30,7 @@ PAGE = {
     "/": ("index.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
+    "/page.svg": ("page.svg", "image/svg+xml"),
 }
 
 
@@ -167,7 +169,7 @@ def page_routes(_context: Context) -> APIRouter:
     return router
 
 
-def _static(body: bytes, kind: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _static(body: bytes, kind: str) -> Callable[[], Awaitable[Response]]:
     async def serve() -> Response:
         return Response(body, media_type=kind, headers={"Cache-Control": "no-cache"})
 

@@ -31,8 +31,6 @@ def _answer(model: dict[str, Any], asked: dict[str, Any]) -> dict[str, str]:
         return {"text": render_chat(**model, **asked, **variables)}
     except OutriderError as error:
         return {"refused": str(error).removesuffix(REMEDY).strip()}
-    except MemoryError:
-        return {"refused": "The chat template takes more memory than it may."}
 
 
 def main() -> None:
