@@ -40,6 +40,9 @@ class FakeDrafter:
         self.texts[slot] = list(prompt)
         self.prompts[slot] = prompt
 
+    def share(self, source, slot, count) -> bool:
+        return False
+
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
         return [Proposal() if slot is None else self._checked(slot) for slot in slots]
 

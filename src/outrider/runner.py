@@ -226,12 +226,12 @@ class Runner:
         transcripts: list[Transcript] = []
         try:
             for prompt in prompts:
-                transcripts.append(self._start(prompt, checked))  # noqa: PERF401 -- those begun must be known when one fails
+                transcripts.append(self.start(prompt, checked))  # noqa: PERF401 -- those begun must be known when one fails
             while any(not transcript.finished for transcript in transcripts):
-                self._step()
+                self.step()
         finally:  # a prompt that does not fit, an interrupt: nothing stays behind in the engine
             for transcript in transcripts:
-                self._drop(transcript)
+                self.drop(transcript)
         return [transcript.completion() for transcript in transcripts]
 
     def stream(self, prompt: Prompt, params: SamplingParams | None = None, **settings: Any) -> Stream:
@@ -239,14 +239,15 @@ class Runner:
 
         ``stream.completion()`` is what was read, whole or cancelled.
         """
-        transcript = self._start(prompt, _params(params, settings))
-        return Stream(transcript, step=self._step, drop=self._drop)
+        transcript = self.start(prompt, _params(params, settings))
+        return Stream(transcript, step=self.step, drop=self.drop)
 
-    def _drop(self, transcript: Transcript) -> None:
+    def drop(self, transcript: Transcript) -> None:
+        """Cancel a text that has not ended, and forget it."""
         self.engine.cancel(transcript.sequence)
         self._live.pop(transcript.sequence.id, None)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         """Run one engine step and hand each token to its text; several streams may be open at once."""
         for event in self.engine.step():
             transcript = self._live.get(event.sequence_id)
@@ -256,10 +257,21 @@ class Runner:
             if event.finish_reason is not None:
                 del self._live[event.sequence_id]
 
-    def _start(self, prompt: Prompt, params: SamplingParams) -> Transcript:
+    def start(self, prompt: Prompt, params: SamplingParams, *, draft_depth: int | None = None) -> Transcript:
+        """Queue a prompt; ``step`` until its transcript is finished, or ``drop`` it.
+
+        Args:
+            prompt: text, chat or token ids.
+            params: sampling settings.
+            draft_depth: deepest guess that may be drafted for it; 0 none at all, None as deep as the drafter likes.
+        """
         transcript = Transcript(self.tokenizer, params.stop)
         transcript.sequence = self.engine.add(
-            self.encode(prompt), params, stop_ids=self.tokenizer.stop_ids, watch=transcript.watch
+            self.encode(prompt),
+            params,
+            stop_ids=self.tokenizer.stop_ids,
+            watch=transcript.watch,
+            draft_depth=draft_depth,
         )
         self._live[transcript.sequence.id] = transcript
         return transcript

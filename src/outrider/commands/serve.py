@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Request:
     """What was asked for on the command line; ``more`` are words for the engine as they are."""
 
-    engine: str | None
+    engine: str
     model: str
     drafted: Drafted
     spread: Spread
@@ -85,16 +85,10 @@ def _ready(request: Request) -> Ready:
     )
 
 
-def _engine(name: str | None) -> Starter:
-    serving = [key for key, one in STARTERS.items() if one.serves]
-    if name is None:
-        raise UsageError(
-            f"The embedded engine answers no requests over a network yet: give --engine {', '.join(serving)}; "
-            "or try outrider generate."
-        )
+def _engine(name: str) -> Starter:
     one = starter(name)
     if not one.serves:
-        raise UsageError(f"{one.title}'s own engine serves nothing yet: expected one of {', '.join(serving)}.")
+        raise UsageError(f"{one.title} starts no server: expected one of {', '.join(STARTERS)}.")
     return one
 
 

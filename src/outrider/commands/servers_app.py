@@ -8,6 +8,7 @@ import typer
 from outrider.commands import options as o
 from outrider.commands import serve_options as s
 from outrider.commands.groups import spread
+from outrider.commands.serve_own_options import Own
 
 servers = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -21,16 +22,26 @@ def serve(
     ] = None,
     *,
     engine: Annotated[
-        str | None, typer.Option("--engine", help="vllm, sglang or llama.cpp.", show_default=False)
+        str | None,
+        typer.Option("--engine", help="vllm, sglang or llama.cpp; our own if left out.", show_default=False),
     ] = None,
     drafted: s.Drafted,
     spread_over: s.Spread,
     how: s.Run,
     watched: s.Watched,
+    own: Own,
+    loading: o.Loading,
 ) -> None:
-    """Check a pair, start an engine of others with it, and watch it until Ctrl-C ends both."""
+    """Serve a model by the OpenAI API until Ctrl-C: by our own engine, or by another that is started and watched."""
     from outrider.commands import serve as command
+    from outrider.commands import serve_own
 
+    if engine in {None, "outrider"}:
+        asked = serve_own.Request(
+            model=model, drafted=drafted, spread=spread_over, run=how, own=own, loading=loading, more=more or []
+        )
+        raise typer.Exit(serve_own.run(asked))
+    serve_own.refuse(own, loading)
     request = command.Request(
         engine=engine,
         model=model,

@@ -34,6 +34,12 @@ class Blocks:
         """Forget what the slot held."""
         self._lengths.forget(slot)
 
+    def share(self, source: int, slot: int, count: int) -> bool:
+        """Take over the context of the first tokens of another slot."""
+        self._cache.share(source, slot, count)
+        self._lengths.start(slot, count)
+        return True
+
     def observe(self, committed: Committed) -> None:
         """Remember the features of what was committed: a chunk of a prompt, or the walked path of a round."""
         kept = kept_of(committed)

@@ -64,6 +64,10 @@ class Heads:
         self._lengths.forget(slot)
         self._prompts.pop(slot, None)
 
+    def share(self, source: int, slot: int, count: int) -> bool:  # noqa: ARG002 -- the interface
+        """Not possible: what the heads said at the last position is kept of no other."""
+        return False
+
     def observe(self, committed: Committed) -> None:
         """Take in what was committed: a chunk of a prompt, or the walked path of a round."""
         kept = kept_of(committed)

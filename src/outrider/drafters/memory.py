@@ -28,6 +28,10 @@ class SlotLengths:
         """Forget what the slot held."""
         self._lengths[slot] = 0
 
+    def start(self, slot: int, count: int) -> None:
+        """The slot begins with so many positions of another."""
+        self._lengths[slot] = count
+
     def add(self, rows: slice, kept: list[int]) -> None:
         """Count what a batch took in."""
         for index, count in enumerate(kept):

@@ -24,6 +24,10 @@ class Memory(Protocol[Drafted_co]):
         """A sequence starts in the slot."""
         ...
 
+    def share(self, source: int, slot: int, count: int) -> bool:
+        """Take over what is remembered of a beginning; False where that is not possible."""
+        ...
+
     def observe(self, committed: Committed) -> None:
         """Remember what was committed."""
         ...
@@ -64,6 +68,10 @@ class NetworkDrafter(ABC, Generic[Guesses, Drafted]):
         """Forget what the slot held."""
         self._memory.begin(slot, prompt)
         self._made.pop(slot, None)
+
+    def share(self, source: int, slot: int, count: int) -> bool:
+        """Take over what the network remembers of a beginning."""
+        return self._memory.share(source, slot, count)
 
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
         """Draft for each slot; empty proposals where there is no room, or where drafting rests."""

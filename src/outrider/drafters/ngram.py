@@ -56,6 +56,10 @@ class NgramDrafter:
         self._texts[slot] = SuffixIndex(prompt)
         self._confidence[slot] = Confidence()
 
+    def share(self, source: int, slot: int, count: int) -> bool:  # noqa: ARG002 -- the interface
+        """The prompt is known already."""
+        return True
+
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
         """Propose for each slot the nodes that pay."""
         return [Proposal() if slot is None else self._propose(slot, costs, len(slots)) for slot in slots]

@@ -24,6 +24,10 @@ class NoDrafter:
     def begin(self, slot: int, prompt: tuple[int, ...]) -> None:
         """Keep nothing."""
 
+    def share(self, source: int, slot: int, count: int) -> bool:  # noqa: ARG002 -- the interface
+        """Nothing is remembered of passes."""
+        return True
+
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:  # noqa: ARG002 -- the interface
         """Return empty proposals."""
         return [Proposal()] * len(slots)

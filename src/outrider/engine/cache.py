@@ -66,6 +66,16 @@ class Cache:
         key_value = self._kv_L2SGMD[self._place[layer], :, rows, :, columns]
         return key_value[0], key_value[1]
 
+    @property
+    def shares(self) -> bool:
+        """Whether the beginning of one sequence can be given to another: a recurrent state stands for all of it."""
+        return self.states is None
+
+    def share(self, source: int, slot: int, count: int) -> None:
+        """Give a slot the first ``count`` rows of another."""
+        if source != slot:
+            self._kv_L2SGMD[:, :, slot, :, :count] = self._kv_L2SGMD[:, :, source, :, :count]
+
     def clear(self, slots: slice | Tensor) -> None:
         """New sequences start in the slots: forget what the old ones left, where lengths alone do not say so."""
         if self.states is not None:

@@ -12,14 +12,16 @@ from outrider.engine.events import Origin, TokenEvent
 from outrider.engine.interfaces import Committed, Drafter, Slot, Target
 from outrider.engine.logprobs import path_logprobs
 from outrider.engine.params import SamplingParams
+from outrider.engine.reuse import Reuse
 from outrider.engine.rules import Rules
-from outrider.engine.scheduler import Scheduler
+from outrider.engine.scheduler import Load, Scheduler
 from outrider.engine.sequence import Sequence, Watch
 from outrider.engine.step import Outcome, Rows, Stepper
 from outrider.engine.tracing import Recorder, round_records
 from outrider.engine.tree import DraftTree, Proposal
 from outrider.errors import UsageError, VerificationError
 
+BESIDE = 128  # likewise, on a CPU while others decode: there a chunk of 512 takes as long as a dozen rounds
 CHUNK = 512  # prompt tokens read in one pass: long enough for matrix products, short enough to let others decode
 
 
@@ -57,6 +59,7 @@ class Engine:
         self._ids = count()
         self._stepping = False
         self._cancelled: list[Sequence] = []
+        self._reuse = Reuse(self._stepper, drafter, self._scheduler)
         self.recorder: Recorder | None = None
 
     def add(
@@ -66,6 +69,7 @@ class Engine:
         *,
         stop_ids: frozenset[int] = frozenset(),
         watch: Watch | None = None,
+        draft_depth: int | None = None,
     ) -> Sequence:
         """Queue a prompt.
 
@@ -74,6 +78,7 @@ class Engine:
             params: sampling settings.
             stop_ids: tokens that end the text, beside those of ``params``.
             watch: sees each new token; True ends the text (stop strings).
+            draft_depth: deepest guess that may be drafted; 0 none at all, None as deep as the drafter likes.
 
         Raises:
             UsageError: the prompt is empty, does not fit, or holds an id outside the vocabulary.
@@ -82,7 +87,7 @@ class Engine:
         self._check_ids(tuple(params.logit_bias), "logit_bias")
         self._check_ids(params.stop_token_ids, "stop_token_ids")
         ends = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else stop_ids)
-        sequence = Sequence(id=next(self._ids), prompt=prompt, params=params, stop_ids=ends)
+        sequence = Sequence(id=next(self._ids), prompt=prompt, params=params, stop_ids=ends, draft_depth=draft_depth)
         if watch is not None:
             sequence.watch = watch
         self._scheduler.add(sequence)
@@ -118,6 +123,11 @@ class Engine:
         """Whether anything waits or runs."""
         return self._scheduler.busy
 
+    @property
+    def load(self) -> Load:
+        """How full it is."""
+        return self._scheduler.load
+
     def run(self) -> Iterator[TokenEvent]:
         """Step until nothing is left."""
         while self.busy:
@@ -125,7 +135,7 @@ class Engine:
 
     @torch.inference_mode()
     def step(self) -> list[TokenEvent]:
-        """Read at most one chunk of a prompt, then run one round for all that have read theirs."""
+        """Read at most one chunk of prompts, then run one round for all that have read theirs."""
         self._stepping = True  # a watch, or the end of a dropped stream, may cancel in the middle
         try:
             return self._step()
@@ -136,9 +146,7 @@ class Engine:
     def _step(self) -> list[TokenEvent]:
         for sequence in self._scheduler.admit():
             self._begin(sequence)
-        reading = self._scheduler.prefilling()
-        if reading is not None:
-            self._read(reading)
+        self._read_some()
         batch = self._scheduler.decoding()
         return self._round(batch) if batch else []
 
@@ -147,11 +155,23 @@ class Engine:
         rules = Rules(sequence.params, self.target.shape.vocab_size, self.device)
         rules.see_prompt(list(sequence.prompt))
         self._rules[sequence.slot] = rules
+        self._reuse.make_room(sequence)
         self._stepper.begin(sequence.slot)
         self.drafter.begin(sequence.slot, sequence.prompt)
+        self._reuse.begin(sequence)
 
-    def _read(self, sequence: Sequence) -> None:
-        start, end = sequence.committed, min(sequence.committed + CHUNK, len(sequence.prompt) - 1)
+    def _read_some(self) -> None:
+        """Read prompts in turn, no more tokens than a chunk."""
+        beside = self.device.type == "cpu" and self._scheduler.decoding()
+        left = min(CHUNK, BESIDE) if beside else CHUNK
+        while left > 0 and (sequence := self._scheduler.prefilling()) is not None:
+            self._reuse.look_beside(sequence)
+            if not sequence.prefilled:
+                left -= self._read(sequence, left)
+
+    def _read(self, sequence: Sequence, most: int) -> int:
+        """Read a part of a prompt; return how many tokens."""
+        start, end = sequence.committed, min(sequence.committed + most, len(sequence.prompt) - 1)
         rows = Rows(slice(sequence.slot, sequence.slot + 1), (start,))
         outcome = self._stepper.read_chunk(rows, sequence.prompt[start:end])
         sequence.committed = end
@@ -159,11 +179,13 @@ class Engine:
         if self.device.type == "cuda":  # else the next round would be charged with this chunk
             torch.cuda.synchronize(self.device)
         sequence.read_at = time.perf_counter()
+        return end - start
 
     def _round(self, batch: list[Sequence | None]) -> list[TokenEvent]:
         begun = time.perf_counter()
         first = next(s for s in batch if s is not None).slot
         slots = range(first, first + len(batch))
+        self._reuse.written_over(slots)
         rows = Rows(
             slice(first, first + len(batch)),
             tuple(self._scheduler.committed(slot) for slot in slots),
@@ -249,6 +271,7 @@ class Engine:
 
     def _release(self, sequence: Sequence) -> None:
         if sequence.slot >= 0:
+            self._reuse.keep(sequence)
             self.drafter.end(sequence.slot)
             self._rules.pop(sequence.slot, None)  # an interrupt may come before there are any
 
@@ -258,7 +281,7 @@ class Engine:
         return Slot(
             slot=sequence.slot,
             anchor=sequence.anchor,
-            max_depth=sequence.room - 1,
+            max_depth=sequence.guesses,
             position=sequence.length,
             rules=self._rules[sequence.slot],
         )

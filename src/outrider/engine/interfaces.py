@@ -149,6 +149,14 @@ class Drafter(Protocol):
         """A sequence starts in ``slot``; its prompt's passes are observed before the first proposal."""
         ...
 
+    def share(self, source: int, slot: int, count: int) -> bool:
+        """Take over for ``slot`` what was remembered of the first ``count`` tokens in ``source``, which may be itself.
+
+        Called after ``begin``, in place of passes over those tokens, which then are not observed. The sequence in
+        ``source`` may have ended; its slot was in no batch since. False where that is not possible.
+        """
+        ...
+
     def propose(self, slots: list[Slot | None], costs: Costs) -> list[Proposal]:
         """Guess successors of each anchor; an empty proposal for None, or where drafting would not pay."""
         ...

@@ -1,9 +1,19 @@
 """Which sequences run: admit, run, finish, cancel. Knows slots and lengths; free of torch."""
 
 from collections import deque
+from dataclasses import dataclass
 
 from outrider.engine.sequence import Sequence
 from outrider.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How full an engine is: sequences in slots and without one, and the share of all slots' rows that is in use."""
+
+    running: int
+    waiting: int
+    filled: float
 
 
 class Scheduler:
@@ -49,9 +59,17 @@ class Scheduler:
         return admitted
 
     def prefilling(self) -> Sequence | None:
-        """The sequence whose prompt is to be read next: the earliest admitted that has some left."""
+        """The sequence whose prompt is to be read next: of those that have some left, the one that waited longest."""
         unread = (s for s in self._running.values() if not s.prefilled)
-        return min(unread, key=lambda s: s.id, default=None)
+        return min(unread, key=lambda s: (s.read_at, s.id), default=None)
+
+    def running(self) -> list[Sequence]:
+        """Those that have a slot."""
+        return list(self._running.values())
+
+    def idle(self) -> list[int]:
+        """Slots without a sequence."""
+        return [slot for slot in range(self.slots) if slot not in self._running]
 
     def decoding(self) -> list[Sequence | None]:
         """The batch of a round: a contiguous run of slots, None where a slot inside it is idle or still reading."""
@@ -79,6 +97,12 @@ class Scheduler:
                 self.finish(sequence)
                 return sequence
         return None
+
+    @property
+    def load(self) -> Load:
+        """How full it is."""
+        committed = sum(sequence.committed for sequence in self._running.values())
+        return Load(len(self._running), len(self._waiting), committed / (self.slots * self.max_len))
 
     @property
     def busy(self) -> bool:

@@ -25,8 +25,10 @@ class Sequence:
         params: sampling settings.
         stop_ids: tokens that end it.
         watch: is shown each new token and says whether the text ends with it (stop strings).
+        draft_depth: deepest guess that may be drafted for it; 0 none at all, None as deep as the drafter likes.
         slot: its place in the cache, -1 while it waits.
         output: tokens added.
+        reused: tokens of the prompt that did not have to be read.
         committed: tokens whose keys and values are in the cache.
         rounds: one entry a round.
         begun_at, read_at: seconds of ``time.perf_counter``: got its slot, prompt read but for the anchor.
@@ -38,8 +40,10 @@ class Sequence:
     params: SamplingParams
     stop_ids: frozenset[int] = frozenset()
     watch: Watch = _never
+    draft_depth: int | None = None
     slot: int = -1
     output: list[int] = field(default_factory=list)
+    reused: int = 0
     committed: int = 0
     rounds: list[Round] = field(default_factory=list)
     finish_reason: FinishReason | None = None
@@ -51,6 +55,11 @@ class Sequence:
     def anchor(self) -> int:
         """The last token; its successors are decided next."""
         return self.output[-1] if self.output else self.prompt[-1]
+
+    @property
+    def in_cache(self) -> tuple[int, ...]:
+        """The tokens that are committed."""
+        return (*self.prompt, *self.output)[: self.committed]
 
     @property
     def length(self) -> int:
@@ -66,6 +75,12 @@ class Sequence:
     def room(self) -> int:
         """New tokens that may still come."""
         return self.params.max_tokens - len(self.output)
+
+    @property
+    def guesses(self) -> int:
+        """How deep its next draft may be: the text's room, and what was asked for."""
+        room = self.room - 1
+        return room if self.draft_depth is None else min(room, self.draft_depth)
 
     @property
     def cancelled(self) -> bool:

@@ -67,6 +67,15 @@ class Stepper:
         """A new sequence starts in ``slot``."""
         self._cache.clear(slice(slot, slot + 1))
 
+    @property
+    def shares(self) -> bool:
+        """Whether a prompt may take over what lies in the cache."""
+        return self._cache.shares
+
+    def share(self, source: int, slot: int, count: int) -> None:
+        """Give a slot the first ``count`` committed tokens of another."""
+        self._cache.share(source, slot, count)
+
     def read_chunk(self, rows: Rows, tokens: Sequence[int]) -> Outcome:
         """Commit a chunk of one sequence's prompt: a chain of which every node is kept."""
         tree = DraftTree.chain(torch.tensor([list(tokens)], device=self._device))

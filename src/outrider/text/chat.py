@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import jinja2
 
 _FILE = "<chat template>"
-_REMEDY = "Mend the template in the model's files, or give the prompt without --chat."
+REMEDY = "Mend the template in the model's files, or give the prompt without --chat."
 
 
 class RejectedChatError(UsageError):
@@ -101,5 +101,5 @@ def _in_template(frame: Any) -> bool:
 def _broken(place: str, error: Exception) -> CheckpointError:
     reason = " ".join(str(error).split()) or type(error).__name__
     return CheckpointError(
-        f"The chat template{place} is broken: {reason.rstrip('.')} ({type(error).__name__}). {_REMEDY}"
+        f"The chat template{place} is broken: {reason.rstrip('.')} ({type(error).__name__}). {REMEDY}"
     )
