@@ -73,6 +73,18 @@ def dequantised(weight: Tensor, scale: Tensor) -> Tensor:
     return weight.float() * spread.repeat_interleave(SCALE_BLOCK, 1)[:, : weight.shape[1]]
 
 
+def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Round weights [O, I] to float8, as ``dequantised`` takes them: each block's largest becomes the type's largest."""
+    outputs, inputs = weight.shape
+    across = -(-inputs // SCALE_BLOCK)
+    padded = functional.pad(weight, (0, across * SCALE_BLOCK - inputs, 0, -outputs % SCALE_BLOCK))
+    blocks = padded.view(-1, SCALE_BLOCK, across, SCALE_BLOCK)
+    largest = torch.finfo(torch.float8_e4m3fn).max
+    scale = (blocks.abs().amax((1, 3)).float() / largest).clamp(min=torch.finfo(torch.float32).tiny)
+    narrow = (blocks.float() / scale[:, None, :, None]).to(torch.float8_e4m3fn).view_as(padded)
+    return narrow[:outputs, :inputs].contiguous(), scale
+
+
 def skinny(
     rows: Tensor,
     weight: Tensor,

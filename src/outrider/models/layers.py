@@ -167,11 +167,18 @@ def rotate(heads_BNAD: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
     return torch.addcmul(heads_BNAD * cos, swapped, signed_sin)
 
 
-def node_columns(width: int, lengths_B: Tensor, span: int) -> Tensor | slice:
-    """Where a pass leaves its rows: behind the committed ones; of a single sequence, the last of the span."""
-    if len(lengths_B) == 1:
+def node_columns(width: int, lengths_B: Tensor, span: int | None) -> Tensor | slice:
+    """Where a pass leaves its rows: behind the committed ones; of a single sequence, the last of a known span."""
+    if len(lengths_B) == 1 and span is not None:
         return slice(span - width, span)
     return lengths_B[:, None] + torch.arange(width, device=lengths_B.device)
+
+
+def add_norm(hidden: Tensor, update: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Return hidden + update, and the norm of it; None adds nothing. The sum goes into the update."""
+    # Not into the old state, which may be a tap.
+    total = hidden if update is None else update.add_(hidden)
+    return total, rms_norm(total, weight, eps)
 
 
 def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Visible) -> Tensor:

@@ -21,7 +21,7 @@ from outrider.models.dflash.config import DFlashConfig, LayerMask
 from outrider.models.dflash.convolution import read_convolutions
 from outrider.models.dflash.heads import read_confidence, read_correction
 from outrider.models.dflash.packed import PackedBlocks
-from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, attend, mlp, node_columns, rms_norm, rotate
+from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, node_columns, rms_norm, rotate
 from outrider.models.linear import Linear
 from outrider.models.masks import Masks, Visible
 from outrider.models.rope import Angles
@@ -130,7 +130,7 @@ class DFlash:
         )
 
     @torch.inference_mode()
-    def remember(self, features_BNF: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int) -> None:
+    def remember(self, features_BNF: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int | None) -> None:
         """Make the context keys of newly committed tokens.
 
         Args:
@@ -138,7 +138,7 @@ class DFlash:
             cache: made by ``new_cache``.
             rows: the slots of the batch.
             lengths_B: tokens that each row remembers already; the new ones follow.
-            span: longest of them + N.
+            span: longest of them + N, or None where the host does not know it.
         """
         config, sizes = self.config, self._sizes
         batch, nodes, width = features_BNF.shape
@@ -157,7 +157,7 @@ class DFlash:
 
     @torch.inference_mode()
     def draft(
-        self, anchors_B: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int, shortest: int = 0
+        self, anchors_B: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int | None, shortest: int = 0
     ) -> Draft:
         """Run the blocks that start with the anchors.
 
@@ -166,14 +166,14 @@ class DFlash:
             cache: context keys; the block's own are left behind them.
             rows: the slots of the batch.
             lengths_B: tokens that each row remembers, the anchor not among them.
-            span: longest of them + N.
+            span: longest of them + N, or None where the host does not know it.
             shortest: what no row is below, known on the host.
         """
-        width = self.config.block_size
+        width, read = self.config.block_size, cache.rows if span is None else span
         depths_BN = torch.arange(width, device=self.device).expand(len(anchors_B), width)
         cos, sin = self._angles(lengths_B[:, None] + depths_BN, self._norm.dtype)
-        shared = Pass(cache, rows, node_columns(width, lengths_B, span), span, cos, sin)
-        masks = self._masks(depths_BN, lengths_B, span, shortest)
+        shared = Pass(cache, rows, self._target.computing.columns(width, lengths_B, span), read, cos, sin)
+        masks = self._masks(depths_BN, lengths_B, read, shortest)
         return self._predict(self._run(self._embed(anchors_B), shared, lambda mask: masks[mask.causal].of(mask.window)))
 
     @torch.inference_mode()
@@ -195,13 +195,15 @@ class DFlash:
 
     def _run(self, hidden_BNH: Tensor, shared: Pass, visible: Callable[[LayerMask], Visible]) -> Tensor:
         """All layers and the final norm over the embedded slots."""
-        eps = self._sizes.eps
+        eps, computing, update = self._sizes.eps, self._target.computing, None
         for block, around, mask in zip(self._blocks, self._around, self.config.layers, strict=True):
-            mixing = partial(attend, block=block, sizes=self._sizes, shared=shared, visible=visible(mask))
-            hidden_BNH = around.attention(rms_norm(hidden_BNH, block.attention_norm, eps), mixing).add_(hidden_BNH)
-            normed_BNH = rms_norm(hidden_BNH, block.mlp_norm, eps)
-            hidden_BNH = around.mlp(normed_BNH, partial(mlp, block=block)).add_(hidden_BNH)
-        return rms_norm(hidden_BNH, self._norm, eps)
+            mixing = partial(computing.attend, block=block, sizes=self._sizes, shared=shared, visible=visible(mask))
+            hidden_BNH, normed_BNH = computing.add_norm(hidden_BNH, update, block.attention_norm, eps)
+            hidden_BNH, normed_BNH = computing.add_norm(
+                hidden_BNH, around.attention(normed_BNH, mixing), block.mlp_norm, eps
+            )
+            update = around.mlp(normed_BNH, partial(computing.mlp, block=block))
+        return computing.add_norm(hidden_BNH, update, self._norm, eps)[1]
 
     def _predict(self, hidden_BNH: Tensor) -> Draft:
         hidden_BKH = hidden_BNH[:, self.config.block_size - self.config.max_tokens :]
