@@ -19,7 +19,9 @@ def slots(rng: np.random.Generator, depth: int, words: int) -> list[list[float]]
 
 def built(batch: list[list[list[float]]], width: int) -> BestTree:
     tokens = torch.tensor([tokens_of(row) for row in batch], device=DEVICE)
-    return best_tree(tokens, torch.tensor(batch, device=DEVICE), torch.tensor([7, 9], device=DEVICE)[: len(batch)], width)
+    return best_tree(
+        tokens, torch.tensor(batch, device=DEVICE), torch.tensor([7, 9], device=DEVICE)[: len(batch)], width
+    )
 
 
 @pytest.mark.parametrize("width", [2, 16, 64])

@@ -1,16 +1,13 @@
 """The Triton kernel of ``add_norm``: one program a row. Only ``add_norm`` imports it, where Triton is."""
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def add_norm_kernel(  # noqa: PLR0917 -- how kernels take their tensors
-    update, hidden, weight, total, normed, width, eps, ADDED: tl.constexpr, WIDTH: tl.constexpr
-):
+def add_norm_kernel(update, hidden, weight, total, normed, width, eps, ADDED: tl.constexpr, WIDTH: tl.constexpr):
     """Sum, rounded as it is stored, and its RMS norm."""
     row = tl.program_id(0).to(tl.int64) * width
     place = tl.arange(0, WIDTH)

@@ -35,14 +35,16 @@ def best_tree(words_BLK: Tensor, log_probs_BLK: Tensor, anchors_B: Tensor, width
         width: N.
     """
     rows, slots, candidates = words_BLK.shape
-    integers = anchors_B.new_empty(3, rows, width)
+    tokens, parents, depths = anchors_B.new_empty(3, rows, width)
     visible = torch.empty(rows, width, width, dtype=torch.bool, device=anchors_B.device)
     counts = torch.empty_like(anchors_B)
     _kernel()[(rows,)](
         words_BLK.contiguous(),
         log_probs_BLK.contiguous(),
         anchors_B,
-        *integers,
+        tokens,
+        parents,
+        depths,
         visible.view(torch.uint8),
         counts,
         slots,
@@ -51,7 +53,7 @@ def best_tree(words_BLK: Tensor, log_probs_BLK: Tensor, anchors_B: Tensor, width
         OPEN=power(width),
         num_warps=4 if width > 32 else 1,  # noqa: PLR2004 -- one path a thread
     )
-    return BestTree(*integers, visible, counts)
+    return BestTree(tokens, parents, depths, visible, counts)
 
 
 @cache

@@ -1,14 +1,13 @@
-"""The Triton kernel of ``best_tree``: one program a row, the open paths in its registers. Only ``best_tree`` imports it."""
+"""The Triton kernel of ``best_tree``: one program a row, open paths in its registers. Only ``best_tree`` imports it."""
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def best_tree_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def best_tree_kernel(
     words,
     log_probs,
     anchors,

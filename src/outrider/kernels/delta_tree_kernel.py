@@ -4,14 +4,13 @@ Only ``delta_tree`` imports them, where Triton is.
 """
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def _convolve(  # noqa: PLR0917 -- how kernels take their tensors
+def _convolve(
     inputs, inputs_row, stored, stored_row, factors, slots, node, real_node, channel, real_channel, W: tl.constexpr
 ):
     """Each node's window is its own path; behind the root it goes on through the stored inputs. SiLU of the sum."""
@@ -79,7 +78,7 @@ def _solve(whole, between, twice, right, NODES: tl.constexpr, EXACT: tl.constexp
 
 
 @triton.jit
-def delta_tree_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def delta_tree_kernel(
     projected,
     stored,
     state,
@@ -194,7 +193,7 @@ def delta_tree_kernel(  # noqa: PLR0917 -- how kernels take their tensors
 
 
 @triton.jit
-def commit_states_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def commit_states_kernel(
     state,
     tape_key,
     tape_update,
@@ -224,7 +223,7 @@ def commit_states_kernel(  # noqa: PLR0917 -- how kernels take their tensors
         at = state + layer * state_layer + row * state_slot + head * KEY_SIZE * VALUE_SIZE
         at = at + dim[:, None] * VALUE_SIZE + wide[None, :]
         s = tl.load(at, mask=inside, other=0.0)
-        for step in range(0, count):
+        for step in range(count):
             vector = layer_row * nodes + tl.load(path + row * length + step)
             decay = tl.load(tape_decay + vector * VALUES + head)
             key_head = head // (VALUES // KEYS)
@@ -235,7 +234,7 @@ def commit_states_kernel(  # noqa: PLR0917 -- how kernels take their tensors
 
 
 @triton.jit
-def commit_inputs_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def commit_inputs_kernel(
     stored,
     tape_inputs,
     path,

@@ -7,7 +7,6 @@ Shape letters: B batch rows, N nodes, A query heads, G key/value heads, D head s
 from functools import cache
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from outrider.kernels.launch import power

@@ -1,14 +1,13 @@
-"""The Triton kernel of ``head_inputs``: one program a node and head. Only ``head_inputs`` imports it, where Triton is."""
+"""The Triton kernel of ``head_inputs``: one program a node and head. Only ``head_inputs`` imports it."""
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def head_inputs_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def head_inputs_kernel(
     source,
     query_norm,
     key_norm,

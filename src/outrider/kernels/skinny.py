@@ -74,7 +74,7 @@ def dequantised(weight: Tensor, scale: Tensor) -> Tensor:
 
 
 def quantised(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Round weights [O, I] to float8, as ``dequantised`` takes them: each block's largest becomes the type's largest."""
+    """Round weights [O, I] to float8, as ``dequantised`` takes them: a block's largest becomes the type's largest."""
     outputs, inputs = weight.shape
     across = -(-inputs // SCALE_BLOCK)
     padded = functional.pad(weight, (0, across * SCALE_BLOCK - inputs, 0, -outputs % SCALE_BLOCK))

@@ -4,14 +4,13 @@ Only ``skinny`` imports it, where Triton is.
 """
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def _product(sums, weights, x, scale, mask, SCALED: tl.constexpr, EVEN: tl.constexpr, EXACT: tl.constexpr):  # noqa: PLR0917
+def _product(sums, weights, x, scale, mask, SCALED: tl.constexpr, EVEN: tl.constexpr, EXACT: tl.constexpr):
     """Add one tile of weights [BO, BK] times tokens [BK, BT]."""
     w = tl.load(weights) if EVEN else tl.load(weights, mask=mask, other=0.0)
     if SCALED:
@@ -20,7 +19,7 @@ def _product(sums, weights, x, scale, mask, SCALED: tl.constexpr, EVEN: tl.const
 
 
 @triton.jit
-def skinny_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def skinny_kernel(
     weight,
     scale,
     rows,

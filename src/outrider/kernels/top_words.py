@@ -1,4 +1,4 @@
-"""The best words of rows of logits over a large vocabulary, and the logarithm of each row's softmax sum, in two launches.
+"""The best words of rows of logits over a large vocabulary, and the log of each row's softmax sum, in two launches.
 
 The library sorts or selects from whole rows, which takes as long as a part of the pass. The plain version below is what
 the kernels in ``top_words_kernel`` must equal; of equally good words the first comes first.

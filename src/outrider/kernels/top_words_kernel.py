@@ -4,16 +4,13 @@ Only ``top_words`` imports them, where Triton is.
 """
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def stretch_kernel(  # noqa: PLR0917 -- how kernels take their tensors
-    logits, values, words, largest, sums, size, row_size, COUNT: tl.constexpr, STRETCH: tl.constexpr
-):
+def stretch_kernel(logits, values, words, largest, sums, size, row_size, COUNT: tl.constexpr, STRETCH: tl.constexpr):
     """The best words of one stretch, best first, the first of equals; and its part of the softmax sum."""
     row, stretch = tl.program_id(0).to(tl.int64), tl.program_id(1)
     stretches = tl.num_programs(1)
@@ -32,7 +29,7 @@ def stretch_kernel(  # noqa: PLR0917 -- how kernels take their tensors
 
 
 @triton.jit
-def merge_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def merge_kernel(
     values,
     words,
     largest,

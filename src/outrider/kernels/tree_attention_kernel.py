@@ -4,14 +4,13 @@ Only ``tree_attention`` imports them, where Triton is.
 """
 # Triton's language has no types, and its package is on GPU machines alone.
 # mypy: ignore-errors
-# ruff: noqa: ANN001, ANN201, ANN202
 
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def _step(  # noqa: PLR0917 -- the state of an online softmax
+def _step(
     asked,
     keys,
     values,
@@ -40,7 +39,7 @@ def _step(  # noqa: PLR0917 -- the state of an online softmax
 
 
 @triton.jit
-def tree_attention_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def tree_attention_kernel(
     query,
     key,
     value,
@@ -101,9 +100,7 @@ def tree_attention_kernel(  # noqa: PLR0917 -- how kernels take their tensors
         if WINDOWED:
             seen = seen & (position[:, None] - column[None, :] < window)
         wanted = (column[:, None] >= 0) & in_head[None, :]
-        best, total, sums = _step(
-            asked, keys, values, key_row, column, wanted, seen, scale, best, total, sums, EXACT
-        )
+        best, total, sums = _step(asked, keys, values, key_row, column, wanted, seen, scale, best, total, sums, EXACT)
     for at in range(whole, end, COLUMNS):
         column = at + tl.arange(0, COLUMNS)
         inside = column < end
@@ -117,9 +114,7 @@ def tree_attention_kernel(  # noqa: PLR0917 -- how kernels take their tensors
             distance = position[:, None] - tl.where(is_node, length + below, column)[None, :]
             seen = seen & (distance < window) & (-distance < window)
         wanted = inside[:, None] & in_head[None, :]
-        best, total, sums = _step(
-            asked, keys, values, key_row, column, wanted, seen, scale, best, total, sums, EXACT
-        )
+        best, total, sums = _step(asked, keys, values, key_row, column, wanted, seen, scale, best, total, sums, EXACT)
     mixed = sums / tl.where(total > 0, total, 1.0)[:, None]
     part = vector * pieces + piece
     tl.store(parts + part[:, None] * SIZE + dim[None, :], mixed, mask=asks[:, None] & in_head[None, :])
@@ -127,7 +122,7 @@ def tree_attention_kernel(  # noqa: PLR0917 -- how kernels take their tensors
 
 
 @triton.jit
-def merge_kernel(  # noqa: PLR0917 -- how kernels take their tensors
+def merge_kernel(
     parts,
     shares,
     gate,

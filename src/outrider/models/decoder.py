@@ -110,9 +110,7 @@ class Decoder:
         cos, sin = self._angles(lengths_B[:, None] + tree.depths_BN, self.activations)
         computing, eps, read = self.computing, self.config.norm_eps, cache.rows if span is None else span
         shared = Pass(cache, rows, computing.columns(tree.width, lengths_B, span), read, cos, sin, mix)
-        masks = Masks(
-            tree.visible_BNN, tree.depths_BN, lengths_B, read, shortest, self.activations, masked=tree.kept
-        )
+        masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, read, shortest, self.activations, masked=tree.kept)
         lineage = None
         if self.config.delta is not None:
             lineage = computing.lineage(tree, self.config.delta, cache, rows)
@@ -139,9 +137,7 @@ class Decoder:
         if isinstance(block, DeltaBlock):
             assert c.delta is not None  # noqa: S101 -- it has such a layer
             assert lineage is not None  # noqa: S101
-            return self.computing.delta(
-                normed_BNH, block, c.delta, c.norm_eps, shared.rows, shared.cache, lineage
-            )
+            return self.computing.delta(normed_BNH, block, c.delta, c.norm_eps, shared.rows, shared.cache, lineage)
         visible = masks.of(c.windows[block.layer])
         return self.computing.attend(normed_BNH, block, self._sizes, shared, visible)
 

@@ -56,9 +56,7 @@ class Fused(Computing):
         )
         ungated = (sizes.queries + 2 * sizes.keys) * sizes.head
         gate_BNX = projected_BNX[..., ungated:] if projected_BNX.shape[-1] > ungated else None
-        mixed_BNX = attention(
-            query_BNAD, key_BGMD, value_BGMD, visible.sight, window=visible.window, gate_BNX=gate_BNX
-        )
+        mixed_BNX = attention(query_BNAD, key_BGMD, value_BGMD, visible.sight, window=visible.window, gate_BNX=gate_BNX)
         return block.output(mixed_BNX.view(len(vectors), -1)).view(normed.shape)
 
     def mlp(self, normed: Tensor, block: HasMlp) -> Tensor:

@@ -102,7 +102,7 @@ class Float8Linear(SkinnyLinear):
         outputs = self._whole + len(self.weight)
         if len(rows) > MOST_NARROW:
             full = torch.cat((dequantised(self._narrow, self._scale).to(rows.dtype), self.weight))
-            bias = None if self._bias is None else torch.cat((self._narrow_bias, self._bias))  # type: ignore[arg-type,list-item]
+            bias = None if self._bias is None else torch.cat((self._narrow_bias, self._bias))  # type: ignore[arg-type]
             return functional.linear(rows, full, bias)
         result = rows.new_empty(len(rows), outputs)
         skinny(rows, self._narrow, self._narrow_bias, self._scale, into=result[:, : self._whole])

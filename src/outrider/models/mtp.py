@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from outrider.engine.cache import Cache
-from outrider.kernels.tree_attention import Sight
 from outrider.errors import CheckpointError, UsageError
+from outrider.kernels.tree_attention import Sight
 from outrider.models.decoder import Decoder, read_attention_block
 from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, rms_norm
 from outrider.models.masks import Visible, additive, columns_seen
