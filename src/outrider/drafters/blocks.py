@@ -19,11 +19,15 @@ class Blocks:
     Args:
         network: the draft model on its target.
         setting: slots and lengths.
+
+    Attributes:
+        network: as given.
+        cache: context keys of each slot.
     """
 
     def __init__(self, network: DFlash, setting: Setting) -> None:
         self.network = network
-        self._cache = network.new_cache(slots=setting.slots, max_len=setting.max_len)
+        self.cache = network.new_cache(slots=setting.slots, max_len=setting.max_len)
         self._lengths = SlotLengths(setting.slots, network.device)
 
     def begin(self, slot: int, prompt: tuple[int, ...]) -> None:  # noqa: ARG002 -- it reads features, not tokens
@@ -45,7 +49,7 @@ class Blocks:
         taps = [committed.out.taps[tap] for tap in self.network.config.taps]
         features_BPF = torch.cat([along_path(committed, tap_BNH, most) for tap_BNH in taps], -1)
         span = max(self._lengths[rows]) + most
-        self.network.remember(features_BPF, self._cache, rows, lengths_B, span=span)
+        self.network.remember(features_BPF, self.cache, rows, lengths_B, span=span)
         self._lengths.add(rows, kept)
 
     def draft(self, slots: list[Slot | None]) -> Draft | None:
@@ -56,4 +60,4 @@ class Blocks:
         anchors_B = torch.tensor([0 if slot is None else slot.anchor for slot in slots], device=self.network.device)
         span = max(self._lengths[rows]) + self.network.config.block_size
         shortest = min(self._lengths[rows])
-        return self.network.draft(anchors_B, self._cache, rows, lengths_B, span=span, shortest=shortest)
+        return self.network.draft(anchors_B, self.cache, rows, lengths_B, span=span, shortest=shortest)
