@@ -5,6 +5,8 @@ The target writes once. Each fault's counts are added to the file as they come: 
 
 import argparse
 import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,15 @@ from outrider.checkpoint import resolve
 from outrider.commands.compare import encode
 from outrider.commands.prompts_file import read_rows
 from outrider.doctor.ablation.counts import Counts
+from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.faults import HEALTHY, usual_faults
+from outrider.doctor.ablation.inject import Pair
+from outrider.doctor.ablation.other_texts import BATCH, Asked, measure_batch, measure_retold
+from outrider.doctor.ablation.retold import Retold, retold
 from outrider.doctor.ablation.run import measure, pair_of
 from outrider.models.dflash.formats import read_drafter
 from outrider.provenance import provenance
-from outrider.replay import record
+from outrider.replay import Recording, record
 from outrider.runner import load
 
 
@@ -28,17 +34,37 @@ def main() -> None:
     runner = load(given.target, dtype="float32", device=given.device)
     pair = pair_of(runner.target, read_drafter(resolve(given.drafter, report=print)))
     rows = [row for path in given.prompts for row in read_rows(path)]
-    prompts = encode(runner, [row.prompt for row in rows], chat=None)
-    recording = record(
-        runner.target, prompts, max_tokens=given.max_tokens, stop_ids=runner.tokenizer.stop_ids, report=print
+    texts = [row.prompt for row in rows]
+    asked = Asked(
+        prompts=encode(runner, texts, chat=None), max_tokens=given.max_tokens, stop_ids=runner.tokenizer.stop_ids
     )
     found: dict[str, Any] = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {"counts": {}}
-    found["tokens"] = [len(text.tokens_T) for text in recording.texts]
-    for fault in (HEALTHY, *usual_faults(pair.config, pair.target.shape.num_layers)):
-        if fault.label not in found["counts"]:
-            found["counts"][fault.label] = _plain(measure(fault, pair, recording, print))
+    for label, counted in _measures(pair, asked, *retold(runner.tokenizer, texts, asked.prompts)):
+        if label not in found["counts"]:
+            found["counts"][label] = _plain(counted())
+            found["categories"] = [row.category for row in rows]
+            found["prompt_tokens"] = list(map(len, asked.prompts))
             found["provenance"] = provenance(threads=torch.get_num_threads(), seed=0).model_dump()
             given.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
+
+
+def _measures(
+    pair: Pair, asked: Asked, tellings: Sequence[Retold], missing: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], Counts]]]:
+    """Yield the label of each measurement and what makes it; the target writes when the first of them is made."""
+    recording = cache(
+        lambda: record(pair.target, asked.prompts, max_tokens=asked.max_tokens, stop_ids=asked.stop_ids, report=print)
+    )
+    for fault in (HEALTHY, *usual_faults(pair.config, pair.target.shape.num_layers)):
+        yield fault.label, partial(_measure, fault, pair, recording)
+    for telling in tellings:
+        yield telling.fault.label, partial(measure_retold, telling, pair, asked, print)
+    yield BATCH.label, partial(measure_batch, pair, asked)
+    print(*missing, sep="\n")
+
+
+def _measure(fault: Fault, pair: Pair, recording: Callable[[], Recording]) -> Counts:
+    return measure(fault, pair, recording(), print)
 
 
 def _plain(counts: Counts) -> dict[str, Any]:

@@ -17,9 +17,10 @@ import numpy as np
 
 from outrider.checkpoint import resolve
 from outrider.doctor.ablation.counts import Counts
-from outrider.doctor.ablation.explain import INVISIBLE, Explanation, Observed, effect_of, explain
+from outrider.doctor.ablation.explain import INVISIBLE, Explanation, explain
 from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.faults import HEALTHY, usual_faults
+from outrider.doctor.ablation.part import Observed, effect_of
 from outrider.doctor.ablation.published import PUBLISHED
 from outrider.doctor.ablation.table import AblationTable, Entry
 from outrider.doctor.evidence import Evidence

@@ -59,17 +59,39 @@ def serving(command: Callable[[int], list[str]], log: Path, environment: dict[st
             _stop(process)
 
 
-def complete(url: str, prompts: Sequence[str], max_tokens: int) -> list[str]:
-    """Return the greedy continuation of each prompt, one after the other."""
-    model = json.loads(_get(f"{url}/v1/models"))["data"][0]["id"]
-    texts = []
-    for prompt in prompts:
-        body = {"model": model, "prompt": prompt, "max_tokens": max_tokens, "temperature": 0}
-        texts.append(str(json.loads(_get(f"{url}/v1/completions", body))["choices"][0]["text"]))
-    return texts
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer.
+
+    Attributes:
+        text: what was written.
+        prompt_tokens, output_tokens: by the server's own count.
+        finish: why it ended.
+    """
+
+    text: str
+    prompt_tokens: int
+    output_tokens: int
+    finish: str
 
 
-def _get(url: str, body: dict[str, Any] | None = None) -> bytes:
+def chat(url: str, prompts: Sequence[str], max_tokens: int) -> list[Answer]:
+    """Return the greedy answer to each prompt, one after the other."""
+    model = json.loads(get(f"{url}/v1/models"))["data"][0]["id"]
+    return [_answer(url, model, prompt, max_tokens) for prompt in prompts]
+
+
+def _answer(url: str, model: str, prompt: str, max_tokens: int) -> Answer:
+    said = [{"role": "user", "content": prompt}]
+    body = {"model": model, "messages": said, "max_tokens": max_tokens, "temperature": 0}
+    found = json.loads(get(f"{url}/v1/chat/completions", body))
+    choice, usage = found["choices"][0], found["usage"]
+    text = str(choice["message"]["content"])
+    return Answer(text, usage["prompt_tokens"], usage["completion_tokens"], str(choice["finish_reason"]))
+
+
+def get(url: str, body: dict[str, Any] | None = None) -> bytes:
+    """Read a page, or send a request and read its answer."""
     data = None if body is None else json.dumps(body).encode()
     request = Request(url, data=data, headers={"Content-Type": "application/json"})  # noqa: S310 -- loopback
     with urlopen(request, timeout=UP_S) as response:  # noqa: S310 -- likewise
@@ -82,7 +104,7 @@ def _wait(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
         if process.poll() is not None:
             raise RuntimeError(f"The server died with {process.returncode}: {_end(log)}")
         try:
-            _get(url)
+            get(url)
         except (URLError, OSError):
             time.sleep(1)
         else:

@@ -10,14 +10,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
-from benchmarks.real_server import Started, complete, serving
+from benchmarks.real_server import serving
+from benchmarks.recorded_server import ask, keep
 from benchmarks.wrong_drafters import WRONG, write
 from outrider.commands.prompts_file import read_rows
 from outrider.doctor.evidence import Evidence
-from outrider.doctor.intake import gather
+from outrider.doctor.intake import Gathered, gather
 from outrider.doctor.observation import Observation
 from outrider.provenance import provenance
 
@@ -38,7 +39,8 @@ class Diagnosed:
         cause: what that is; None where nothing is wrong.
         length: acceptance length of the server.
         same: its texts are those of the right drafter.
-        by_files, by_experiment: first cause and its confidence, from URL and files, and with the pair run here.
+        by_files, by_experiment: first cause and its confidence, from URL and files, and with the pair run here; None
+            where it was not.
     """
 
     wrong: str
@@ -46,7 +48,7 @@ class Diagnosed:
     length: float | None
     same: bool
     by_files: tuple[str, float]
-    by_experiment: tuple[str, float]
+    by_experiment: tuple[str, float] | None
 
 
 def main() -> None:
@@ -60,13 +62,28 @@ def main() -> None:
             drafter = write(wrong, Path(folder) / "drafter")
             command, environment = _launch(given, drafter, Path(folder))
             with serving(command, Path(folder) / "server.log", environment) as server:
-                texts = complete(server.url, prompts, given.max_tokens)
-                right = right or texts
-                cases.append(_diagnosed(wrong, server, drafter, given, same=texts == right))
+                asked = ask(server, prompts, given.max_tokens)
+                right = right or asked.texts
+                known = gather(url=server.url, logs=[server.log], drafter=str(drafter), target="smollm2-135m")
+                if given.record is not None:
+                    same = asked.texts == right
+                    keep(given.record / _plain(wrong), server, asked, _neutral(given, folder), wrong=wrong, same=same)
+            cases.append(_diagnosed(wrong, known, drafter, given, same=asked.texts == right))
         print(_row(cases[-1]), file=sys.stderr, flush=True)
     found = {"cases": [asdict(case) for case in cases], "provenance": provenance().model_dump()}
     print("\n".join(_table(cases)))
     print(json.dumps(found, indent=1))
+
+
+def _neutral(given: argparse.Namespace, folder: str) -> dict[str, str]:
+    """What stands for this machine's folders, the longest first."""
+    binaries = given.python.parent
+    own = {str(Path(__file__).parent): "/benchmarks", f"{binaries}/": "", str(binaries.parent): "/engine"}
+    return {str(given.target): "/models/smollm2-135m", folder: "/models", **own, gettempdir(): "/temporary"}
+
+
+def _plain(words: str) -> str:
+    return "-".join(words.replace(":", "").split())
 
 
 def _launch(given: argparse.Namespace, drafter: Path, folder: Path) -> tuple[Any, dict[str, str]]:
@@ -78,7 +95,7 @@ def _launch(given: argparse.Namespace, drafter: Path, folder: Path) -> tuple[Any
         return (lambda port: [*words, "--port", str(port)]), ENVIRONMENT
     gguf = _converted(drafter, folder)
     script = str(Path(__file__).parent / "serve_llamacpp.py")
-    return (lambda port: [python, script, given.target, str(gguf), str(port)]), {}
+    return (lambda port: [python, script, given.target, str(gguf), str(port), str(given.threads)]), {}
 
 
 def _converted(drafter: Path, folder: Path) -> Path:
@@ -96,18 +113,18 @@ def _converted(drafter: Path, folder: Path) -> Path:
     return export_gguf(found.config, tensors, folder / "gguf", "bfloat16", vocabulary=vocabulary)
 
 
-def _diagnosed(wrong: str, server: Started, drafter: Path, given: argparse.Namespace, *, same: bool) -> Diagnosed:
+def _diagnosed(wrong: str, known: Gathered, drafter: Path, given: argparse.Namespace, *, same: bool) -> Diagnosed:
     from outrider.doctor.examine import examine
 
-    known = gather(url=server.url, logs=[server.log], drafter=str(drafter), target="smollm2-135m")
     verdict = examine(known.evidence, known.warnings)
+    tried = given.ablated > 0
     return Diagnosed(
         wrong=wrong,
         cause=WRONG[wrong][0],
         length=Observation(known.evidence).reading.tau,
         same=same,
         by_files=_first(verdict.findings),
-        by_experiment=_first(_by_experiment(known.evidence, verdict, drafter, given)),
+        by_experiment=_first(_by_experiment(known.evidence, verdict, drafter, given)) if tried else None,
     )
 
 
@@ -139,7 +156,7 @@ def _table(cases: Sequence[Diagnosed]) -> Iterator[str]:
 
 def _row(case: Diagnosed) -> str:
     length = "" if case.length is None else f"{case.length:.2f}"
-    first = [f"{cause} {chance:.2f}" for cause, chance in (case.by_files, case.by_experiment)]
+    first = ["" if named is None else f"{named[0]} {named[1]:.2f}" for named in (case.by_files, case.by_experiment)]
     texts = "equal" if case.same else "DIFFER"
     return "| " + " | ".join((case.wrong, case.cause or "none", length, texts, *first)) + " |"
 
@@ -149,9 +166,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("engine", choices=("vllm", "llama.cpp"))
     parser.add_argument("--python", type=Path, required=True, help="of the environment that holds the engine")
     parser.add_argument("--target", required=True, help="a folder (benchmarks.target_folder) or GGUF file")
-    parser.add_argument("--prompts", type=int, default=16)
-    parser.add_argument("--ablated", type=int, default=5, help="prompts that the pair is run on here")
+    parser.add_argument("--prompts", type=int, default=12)
+    parser.add_argument("--ablated", type=int, default=5, help="prompts that the pair is run on here; 0: not at all")
     parser.add_argument("--max-tokens", type=int, default=96)
+    parser.add_argument("--threads", type=int, default=1, help="of llama.cpp")
+    parser.add_argument("--record", type=Path, help="a folder: keep there what each server printed and answered")
     parser.add_argument("--cases", nargs="*", choices=list(WRONG))
     return parser.parse_args()
 

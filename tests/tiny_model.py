@@ -9,13 +9,28 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from outrider.models.loading import decoder_config
-from outrider.models.tiny import random_tensors
+from outrider.models.tiny import random_tensors, random_values
 
 BOS, EOS, TURN = "<s>", "</s>", "<turn>"
 CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<turn>{{ message.role }}\n{{ message.content }}"
     "{{ eos_token }}{% endfor %}{% if add_generation_prompt %}<turn>assistant\n{% endif %}"
 )
+
+BY_FAMILY: dict[str, dict[str, Any]] = {
+    "qwen3": {"head_dim": 8},
+    "qwen3_5": {
+        "model_type": "qwen3_5_text",  # the family's own name stands for a config that has an inner one
+        "head_dim": 8,
+        "num_hidden_layers": 4,
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 6,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 4,
+        "mtp_num_hidden_layers": 1,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5},
+    },
+}
 
 
 def write_tiny_model(
@@ -31,7 +46,7 @@ def write_tiny_model(
 
     Args:
         folder: made where it does not exist.
-        family: llama, qwen2 or qwen3.
+        family: llama, qwen2, qwen3 or qwen3_5; the last with multi-token prediction heads where the config has some.
         seed: of the weights.
         chat_template: None for a model without one.
         dtype: of the stored weights.
@@ -46,6 +61,9 @@ def write_tiny_model(
     decoder = decoder_config(raw)
     read = random_tensors(decoder, seed=seed)
     tensors = {name: read(name).to(dtype).contiguous() for name in decoder.tensor_shapes()}
+    if decoder.mtp_layers:
+        read, shapes = random_values(decoder.mtp_tensor_shapes(), seed=seed + 1), decoder.mtp_tensor_shapes()
+        tensors |= {name: read(name).to(dtype).contiguous() for name in shapes}
     save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
     return folder
 
@@ -67,7 +85,7 @@ def tiny_config(family: str, tokenizer: Tokenizer) -> dict[str, Any]:
         "tie_word_embeddings": False,
         "bos_token_id": tokenizer.token_to_id(BOS),
         "eos_token_id": tokenizer.token_to_id(EOS),
-    } | ({"head_dim": 8} if family == "qwen3" else {})
+    } | BY_FAMILY.get(family, {})
 
 
 def byte_tokenizer() -> Tokenizer:

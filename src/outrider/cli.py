@@ -16,8 +16,10 @@ from typer.main import get_command
 from outrider import __version__
 from outrider.commands import doctor_options as d
 from outrider.commands import options as o
+from outrider.commands.bench_app import bench
 from outrider.commands.exit_codes import INTERRUPTED
 from outrider.commands.groups import spread
+from outrider.commands.servers_app import servers
 from outrider.commands.train_app import train
 from outrider.errors import OutriderError
 from outrider.registry import DRAFTERS
@@ -36,6 +38,8 @@ app = typer.Typer(name="outrider", epilog=EXIT_CODES, **_PLAIN)  # type: ignore[
 models = typer.Typer(help="Which models are here, fetching one, and what one is.", **_PLAIN)  # type: ignore[arg-type]
 app.add_typer(models, name="models")
 app.add_typer(train, name="train")
+app.add_typer(bench, name="bench")
+app.add_typer(servers)  # without a name: its commands stand beside the others
 
 
 def _show_version(asked: bool) -> None:

@@ -92,3 +92,15 @@ def test_no_damage_breaks_an_adapter(start, end, put):
     samples = read_metrics(VLLM[:start] + put + VLLM[end:])
     for adapter in ADAPTERS.values():
         adapter.counts(samples).part(seconds=1.0)
+
+
+def test_positions_that_an_engine_tells_only_once_they_were_reached_are_counted_from_zero():
+    now = Counts(rounds=10.0, per_position=(8.0, 3.0))
+    assert now.since(Counts(rounds=0.0)).per_position == (8.0, 3.0)
+    assert now.since(Counts(rounds=4.0, per_position=(5.0,))).per_position == (3.0, 3.0)
+    assert Counts(rounds=12.0).since(now) is None
+
+
+def test_counts_add_up_whatever_is_missing_on_one_side():
+    total = Counts(rounds=1.0, per_position=(1.0,)).plus(Counts(rounds=2.0, accepted=3.0, per_position=(2.0, 1.0)))
+    assert (total.rounds, total.accepted, total.drafted, total.per_position) == (3.0, 3.0, None, (3.0, 1.0))

@@ -4,12 +4,15 @@ import json
 import re
 
 import pytest
+from dflash.drafter_files import write_drafter
+from tiny_model import write_tiny_model
 
 from outrider import differences
 from outrider.commands.prompts_file import Row, read_rows
 from outrider.engine.tree import Proposal
 from outrider.errors import UsageError
 from outrider.results import Comparison
+from outrider.runner import load
 
 FAST = ("--ignore-eos", "--max-tokens", "16")
 
@@ -139,3 +142,28 @@ def test_a_file_without_rows_is_refused(tmp_path):
 
 def test_no_prompts_at_all(run, tiny):
     assert "--prompts" in run("compare", tiny).check_one_line_error()
+
+
+def test_a_hybrid_target_says_the_same_with_every_drafter(run, prompts, tmp_path):
+    target = write_tiny_model(tmp_path / "hybrid", "qwen3_5")
+    drafter = write_drafter(tmp_path / "drafter", num_target_layers=4, target_layer_ids=[0, 2])
+    words = ("--drafter", "mtp,ngram,dflash,ddtree", "--draft-model", drafter, "--draft-tokens", "2", "--json")
+    seen = run("compare", target, "--prompts", prompts, *words, *FAST)
+    assert (seen.code, seen.err) == (0, "")
+    methods = json.loads(seen.out)["methods"]
+    assert [method["drafter"] for method in methods] == ["none", "mtp", "ngram", "dflash", "ddtree"]
+    assert all(method["texts_equal"] for method in methods)
+    tree = run("compare", target, "--prompts", prompts, "--drafter", "mtp", "--budget", "5", "--json", *FAST)
+    assert json.loads(tree.out)["methods"][1]["texts_equal"] is True
+
+
+def test_heads_are_missed_by_name(run, tiny, prompts):
+    seen = run("compare", tiny, "--prompts", prompts, "--drafter", "mtp", *FAST)
+    assert seen.code == 2
+    assert "has no multi-token prediction heads" in seen.err
+
+
+def test_dummy_weights_have_heads_where_the_config_says_so(tmp_path):
+    runner = load(str(write_tiny_model(tmp_path / "hybrid", "qwen3_5")), drafter="mtp", weights="dummy")
+    plain = runner.with_drafter("none").generate("abc", max_tokens=8, ignore_eos=True)
+    assert runner.generate("abc", max_tokens=8, ignore_eos=True).tokens == plain.tokens

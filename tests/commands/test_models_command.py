@@ -44,6 +44,18 @@ def test_show_counts_the_layers_with_windows(run, tmp_path):
     assert json.loads(run("models", "show", folder, "--json").out)["windows"] == {"full": 1, "64": 1}
 
 
+def test_show_tells_a_hybrids_states_and_heads(run, tmp_path):
+    folder = write_tiny_model(tmp_path / "hybrid", "qwen3_5")
+    facts = json.loads(run("models", "show", folder, "--json").out)
+    assert (facts["family"], facts["windows"], facts["problems"]) == ("qwen3_5", {"full": 1}, [])
+    # 3 layers of 6 heads, 8 by 4, in 4 bytes; keys and values of one layer alone.
+    assert (facts["recurrent_layers"], facts["state"], facts["mtp_layers"]) == (3, 3 * 6 * 8 * 4 * 4, 1)
+    assert facts["memory"][0]["kv_per_1000_tokens"] == 2 * 2 * 8 * 4 * 1000
+    shown = run("models", "show", folder).out
+    assert "3 layers, whose states take 2.3 kB a text" in shown
+    assert "1 layer, for --drafter mtp" in shown
+
+
 def test_show_tells_what_contradicts_and_still_shows_the_rest(run, tmp_path):
     folder = write_tiny_model(tmp_path / "wrong")
     config = json.loads((folder / "config.json").read_text())

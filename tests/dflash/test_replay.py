@@ -73,9 +73,11 @@ def test_rounds_of_every_kind_of_drafter_are_those_of_the_engine(kind):
     prompts = [
         tuple(torch.randint(FEW_WORDS, (9,), generator=torch.Generator().manual_seed(i)).tolist()) for i in range(5)
     ]
-    found = replay(network, record(target, prompts, max_tokens=NEW))
+    texts = record(target, prompts, max_tokens=NEW)
     expected = rounds_of_the_engine(target, network, prompts, tokens=config.max_tokens)
-    assert [text.rounds() for text in found.texts] == expected
+    for walk_only in (False, True):
+        found = replay(network, texts, walk_only=walk_only)
+        assert [text.rounds() for text in found.texts] == expected
     assert sum(r.accepted for rounds in expected for r in rounds) > 0
 
 

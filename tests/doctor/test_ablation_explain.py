@@ -10,10 +10,11 @@ from scipy import special, stats
 
 from outrider.acceptance import Acceptance, Round
 from outrider.doctor.ablation.counts import Counts, few_texts
-from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, Observed, effect_of, explain
+from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, explain
 from outrider.doctor.ablation.fault import Fault
 from outrider.doctor.ablation.hypothesis import Hypothesis
 from outrider.doctor.ablation.likelihood import OTHER_LENGTH, _log_gamma, log_likelihoods
+from outrider.doctor.ablation.part import Observed, effect_of
 from outrider.doctor.ablation.published import PUBLISHED, published
 from outrider.doctor.ablation.spread import spread_of
 from outrider.doctor.ablation.table import AblationTable, Entry

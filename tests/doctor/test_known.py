@@ -79,3 +79,17 @@ def test_every_defect_has_a_signature_that_compiles_and_a_reference_and_is_named
             re.compile(defect.signature)
             assert defect.reference
             assert known_version(EngineFacts(), {}).within(defect.versions)
+
+
+def test_a_defect_that_numbers_do_not_tell_waits_to_be_named():
+    server = {"method": "dflash", "engine": {"name": "llama.cpp", "version": "b11549"}}
+    nothing = {"counters": {"rounds": 900, "drafted": 6300, "accepted": 0}}
+    assert "slots-in-parallel" not in found(**server, **nothing, log="n_slots = 1, slot print_timing")
+    assert "slots-in-parallel" in found(**server, **nothing, log="n_slots = 8, slot print_timing")
+    assert "slots-in-parallel" in found(**server, **nothing, notes="since we start it with -np 4")
+
+
+def test_a_defect_needs_something_that_tells_it():
+    one = next(defect for book in books() for defect in book.defect if defect.shape)
+    with pytest.raises(ValueError, match="expected a shape, or named_only"):
+        type(one).model_validate(one.model_dump() | {"shape": ()})

@@ -4,6 +4,7 @@ import fakes
 import numpy as np
 import pytest
 from engine.running import TARGETS, engine_of, finish, plain, tiny_target
+from engine.slots import check_slot, watched_cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,6 +100,18 @@ def test_coming_and_going_changes_nobodys_text(actions, family, slots, seed):
     crowd.check()
     assert {s.finish_reason for s, _ in crowd.wanted} <= {"length", "cancelled"}
     assert not drafter.texts
+
+
+@given(ACTIONS, st.integers(1, 4), st.integers(0, 1000))
+def test_coming_and_going_leaves_every_slot_the_state_of_its_own_text(actions, slots, seed):
+    target = MODELS["qwen3_5"]
+    options = {"drafter": fakes.RandomTree(VOCAB, seed), "slots": slots, "max_len": MAX_LEN}
+    engine, cache = watched_cache(target, options)
+    crowd = Crowd(engine, SAID["qwen3_5"])
+    for name, number in [*actions, *[("step", 0)] * 12]:
+        getattr(crowd, name)(number)
+        for sequence in engine._scheduler._running.values():
+            check_slot(target, cache, sequence)
 
 
 LONG = (tuple(range(20)), SamplingParams(max_tokens=10))

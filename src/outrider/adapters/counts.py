@@ -1,6 +1,7 @@
 """What a server has counted since it started, and what was counted between two looks at it."""
 
 from dataclasses import dataclass, fields
+from itertools import zip_longest
 from typing import Any, Self
 
 COUNTED = ("rounds", "drafted", "accepted", "generated", "prompted", "finished", "looked_up", "cached")
@@ -39,11 +40,20 @@ class Counts:
     def since(self, before: Self) -> Self | None:
         """Return what was counted in between, gauges as they are now; None where a count fell: the server restarted."""
         counted = {name: _difference(getattr(self, name), getattr(before, name)) for name in COUNTED}
-        positions = tuple(map(_known_difference, self.per_position, before.per_position))
+        # A position that was not told before had not been reached.
+        pairs = zip_longest(self.per_position, before.per_position, fillvalue=0.0)
+        positions = tuple(now - then for now, then in pairs)
         if any(value is not None and value < 0 for value in (*counted.values(), *positions)):
             return None
         rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in COUNTED}
         return type(self)(**(rest | counted | {"per_position": positions}))
+
+    def plus(self, later: Self) -> Self:
+        """Return both as one count, gauges as they were later."""
+        counted = {name: _sum(getattr(self, name), getattr(later, name)) for name in COUNTED}
+        pairs = zip_longest(self.per_position, later.per_position, fillvalue=0.0)
+        rest = {one.name: getattr(later, one.name) for one in fields(self) if one.name not in COUNTED}
+        return type(self)(**(rest | counted | {"per_position": tuple(a + b for a, b in pairs)}))
 
     def part(self, *, seconds: float | None = None) -> dict[str, Any]:
         """Return the counters of an evidence file; ``seconds`` is the time in which they were counted."""
@@ -68,5 +78,5 @@ def _difference(now: float | None, before: float | None) -> float | None:
     return None if now is None else now - (before or 0.0)
 
 
-def _known_difference(now: float, before: float) -> float:
-    return now - before
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None and other is None else (one or 0.0) + (other or 0.0)

@@ -1,6 +1,12 @@
 """Methods as engines call them, under the names of the evidence file."""
 
 import re
+from typing import Literal, get_args
+
+Method = Literal[
+    "dflash", "dflash2", "dspark", "ddtree", "mtp", "eagle", "eagle3", "draft_model", "ngram", "other"
+]  # fmt: skip
+METHODS: tuple[Method, ...] = get_args(Method)
 
 _PATTERNS = (
     (r"ddtree", "ddtree"),

@@ -26,7 +26,7 @@ _ARGUMENTS = re.compile(r"server_args=ServerArgs\((.*)")
 _ARGUMENT = re.compile(r"(\w+)=('(?:[^'\\]|\\.)*'|[\w.+-]+)")
 _TAG = re.compile(r":v?(\d[\w.]*)")
 _ORDINARY = re.compile(r"FutureWarning|DeprecationWarning|UserWarning|Resolved architecture")
-_ANCHORED = frozenset({"dflash", "dflash2", "mtp", "eagle", "eagle3", "draft_model"})
+_ANCHORED = frozenset({"dflash", "dflash2", "dspark", "mtp", "eagle", "eagle3", "draft_model"})
 """Methods whose number of draft tokens counts the token that is verified along."""
 
 

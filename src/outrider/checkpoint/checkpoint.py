@@ -13,6 +13,33 @@ from outrider.checkpoint.source import Source
 
 
 @dataclass(frozen=True, slots=True)
+class BlockScales:
+    """Factors of a tensor in 8-bit floats, one a block: the tensor that holds them, and rows and columns of a block."""
+
+    info: "TensorInfo"
+    name: str
+    block: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TiledHeads:
+    """Value heads in the order in which GGUF stores them: first of each key head, then the second of each, and so on.
+
+    Attributes:
+        key_heads, group: heads, and value heads that each serves; in Hugging Face's order these stand together.
+        size: rows (or columns) of a head.
+        first: rows before the first value head.
+        columns: whether it is the columns that are heads.
+    """
+
+    key_heads: int
+    group: int
+    size: int
+    first: int = 0
+    columns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class TensorInfo:
     """One stored tensor: its shape in PyTorch's order, how it is stored, and where."""
 
@@ -27,6 +54,12 @@ class TensorInfo:
     """Number of heads whose rotary rows are stored in pairs (GGUF's llama); 0 for none."""
     stored_name: str | None = None
     """Name in ``file``, where it is known by another here."""
+    scales: BlockScales | None = None
+    tiled_heads: TiledHeads | None = None
+    added: float = 0.0
+    """What the converter added to every value."""
+    negative_exp: bool = False
+    """Whether the converter stored -exp of the values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from outrider.checkpoint.checkpoint import Checkpoint, TensorInfo
+from outrider.checkpoint.fp8 import join_scales
 from outrider.checkpoint.safetensors_file import read_header
 from outrider.checkpoint.source import Source
 from outrider.errors import CheckpointError, UnsupportedError
@@ -37,7 +38,7 @@ def open_folder(source: Source, *, weights: bool = True, needed: Sequence[str] =
     return Checkpoint(
         source=source,
         config=config,
-        tensors=read_headers(folder) if weights else {},
+        tensors=join_scales(read_headers(folder), config) if weights else {},
         generation_config=read_json(generation) if generation.is_file() else {},
     )
 

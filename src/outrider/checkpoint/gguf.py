@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from outrider.checkpoint.checkpoint import Checkpoint, TensorInfo
 from outrider.checkpoint.gguf_config import config_from_metadata
 from outrider.checkpoint.gguf_header import Header, RawTensor, read_gguf_header
+from outrider.checkpoint.gguf_hybrid import ARCHITECTURE, hybrid_config, hybrid_tensors
 from outrider.checkpoint.gguf_names import ARCHITECTURES, STORED_TYPES, hugging_face_name
+from outrider.checkpoint.gguf_values import Values
 from outrider.checkpoint.source import Source
 from outrider.errors import CheckpointError, UnsupportedError
 
@@ -33,6 +35,10 @@ def open_gguf(source: Source) -> Checkpoint:
     config = config_from_metadata(path, metadata, tensors, divisors=rope_divisors(checkpoint))
     if config["model_type"] == "llama":
         tensors = _mark_interleaved(tensors, config)
+    if config["model_type"] == ARCHITECTURE:
+        values = Values(path, metadata)
+        config = hybrid_config(values, config)
+        tensors = hybrid_tensors(values, config, tensors)
     return replace(checkpoint, config=config, tensors=tensors)
 
 

@@ -5,7 +5,7 @@ A name that is not in the table keeps its own, so that nothing in a file goes un
 
 import re
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "qwen35")
 
 # What outrider.models.weights turns into numbers; the tests try each.
 FLOAT_TYPES = ("F32", "F16", "BF16")

@@ -30,6 +30,7 @@ LLAMA3 = {
     "original_max_position_embeddings": 8192,
 }
 CLOSE = 1e-4
+PARTLY_ROTATED = ("qwen35",)  # architectures whose families rotate a part of each head
 
 
 def rope_parameters(values: Values, head_dim: int, divisors: NDArray[np.float32] | None) -> dict[str, Any]:
@@ -44,7 +45,7 @@ def rope_parameters(values: Values, head_dim: int, divisors: NDArray[np.float32]
         UnsupportedError: a scaling, or a rotation of part of a head, that is not run.
     """
     rotated = values.integer("rope.dimension_count", default=head_dim)
-    if rotated != head_dim:
+    if rotated != head_dim and values.architecture not in PARTLY_ROTATED:
         raise UnsupportedError(
             f"{values.path} rotates {rotated} of {head_dim} dimensions of a head; only whole heads "
             "are run for this architecture."

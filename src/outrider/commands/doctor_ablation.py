@@ -35,36 +35,45 @@ def ablated(request: "Request", evidence: "Evidence", verdict: "Verdict") -> tup
     from outrider.commands.doctor_ablation_print import print_table
     from outrider.doctor.ablation_verdict import merged
 
-    table, more = _run(request)
+    table, more, missing = _run(request)
     if not request.written.as_json:
-        print_table(stdout(), table)
+        print_table(stdout(), table, missing)
     found, best = merged(evidence, verdict, table, more)
     curves = [Curve("the pair here", table.healthy.curve, table.healthy.rounds)]
     curves += [Curve(f"with {entry.fault.label}", entry.counts.curve) for entry in best]
     return found, curves
 
 
-def _run(request: "Request") -> tuple["AblationTable", "Sequence[Entry] | None"]:
-    """Measure the pair with each fault; where it hardly drafts and no fault mends it, search another reading."""
+def _run(request: "Request") -> tuple["AblationTable", "Sequence[Entry] | None", Sequence[str]]:
+    """Measure the pair with each fault; where it hardly drafts and no fault mends it, search another reading.
+
+    Returns:
+        The table, other readings, and which faults could not be tried.
+    """
     from outrider.doctor.ablation.gains import HARDLY, gains
+    from outrider.doctor.ablation.other_texts import Asked, with_other_texts
+    from outrider.doctor.ablation.retold import retold
     from outrider.doctor.ablation.run import ablate_recorded, pair_of
     from outrider.replay import record
 
     known = request.known
     assert known.target is not None  # noqa: S101 -- checked by the command
     rows = demo_rows() if known.prompts is None else read_rows(known.prompts)
+    texts = [row.prompt for row in rows]
     drafter = _drafter(request)
     runner = open_runner(known.target, drafter="none", drafting=Drafting(), loading=request.loading)
-    prompts = encode(runner, [row.prompt for row in rows], chat=None)
+    prompts = encode(runner, texts, chat=None)
+    tellings, missing = retold(runner.tokenizer, texts, prompts)
+    asked = Asked(prompts=prompts, max_tokens=MAX_TOKENS, stop_ids=runner.tokenizer.stop_ids)
     with waiting(stderr()) as telling:
         pair = pair_of(runner.target, drafter)
         telling.spin("The target writes")
-        stop_ids = runner.tokenizer.stop_ids
-        recording = record(runner.target, prompts, max_tokens=MAX_TOKENS, stop_ids=stop_ids, report=telling.spin)
+        recording = record(pair.target, prompts, max_tokens=MAX_TOKENS, stop_ids=asked.stop_ids, report=telling.spin)
         table = ablate_recorded(pair, recording, told=telling.spin)
+        table = with_other_texts(table, pair, asked, tellings, told=telling.spin)
         if table.healthy.length >= HARDLY or gains(table):
-            return table, None
-        return table, _reread(request, pair, runner, recording, telling.spin)
+            return table, None, missing
+        return table, _reread(request, pair, runner, recording, telling.spin), missing
 
 
 def _drafter(request: "Request") -> "DraftCheckpoint":

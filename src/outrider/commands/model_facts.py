@@ -28,7 +28,10 @@ class ModelFacts(Record):
     """One model: ``outrider models show --json``.
 
     Attributes:
-        windows: how many layers have which sliding window; ``full`` where they see everything.
+        windows: how many attention layers have which sliding window; ``full`` where they see everything.
+        recurrent_layers: layers that keep a state instead of keys and values.
+        state: bytes of the matrices of these layers, in float32, whatever the length of a text.
+        mtp_layers: multi-token prediction layers, which ``--drafter mtp`` runs.
         stored: bytes by stored type.
         problems: what keeps it from running; empty when tensors and config agree and the tokenizer reads.
     """
@@ -47,6 +50,9 @@ class ModelFacts(Record):
     context: int
     rope: str
     windows: dict[str, int]
+    recurrent_layers: int
+    state: int
+    mtp_layers: int
     parameters: int
     stored: dict[str, int]
     memory: list[MemoryNeed]
@@ -79,6 +85,9 @@ def facts(name: str, checkpoint: "Checkpoint") -> ModelFacts:
         context=config.max_positions,
         rope=rope_text(config.rope),
         windows=_windows(config),
+        recurrent_layers=len(config.delta_layers),
+        state=4 * config.state_elements,
+        mtp_layers=config.mtp_layers,
         parameters=config.num_parameters,
         stored=stored_bytes(checkpoint),
         memory=memory_needs(config.num_parameters, config.kv_elements_per_token),
@@ -110,7 +119,8 @@ def rope_text(rope: Rope) -> str:
 
 
 def _windows(config: DecoderConfig) -> dict[str, int]:
-    return dict(Counter("full" if w is None else str(w) for w in config.windows))
+    windows = (config.windows[layer] for layer in config.attention_layers)
+    return dict(Counter("full" if window is None else str(window) for window in windows))
 
 
 def stored_bytes(checkpoint: "Checkpoint") -> dict[str, int]:

@@ -120,6 +120,10 @@ def _print_facts(found: "ModelFacts") -> None:
 def _lines(found: "ModelFacts") -> list[tuple[str, str]]:
     stored = ", ".join(f"{kind} {size_text(size)}" for kind, size in found.stored.items())
     windows = ", ".join(f"{count} layers {window}" for window, count in found.windows.items())
+    hybrid = [
+        ("recurrent", f"{found.recurrent_layers} layers, whose states take {size_text(found.state)} a text in float32"),
+        ("mtp heads", f"{found.mtp_layers} layer, for --drafter mtp" if found.mtp_layers else "none"),
+    ]
     return [
         ("model", found.name),
         ("origin", found.origin),
@@ -133,6 +137,7 @@ def _lines(found: "ModelFacts") -> list[tuple[str, str]]:
         ("context", f"{found.context} tokens"),
         ("rope", found.rope),
         ("windows", windows),
+        *(hybrid if found.recurrent_layers else []),
         ("stored", stored),
         ("chat template", "yes" if found.chat_template else "no"),
         ("tensors", "agree with the config" if found.tensors_agree else "CONTRADICT the config"),

@@ -7,7 +7,8 @@ a reading of them that drafts better is the finding (``ablation_files``).
 
 from collections.abc import Iterator, Sequence
 
-from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, Explained, Explanation, Observed, explain
+from outrider.doctor.ablation.explain import INVISIBLE, UNEXPLAINED, Explained, Explanation, explain
+from outrider.doctor.ablation.part import Observed
 from outrider.doctor.ablation.table import AblationTable, Entry
 from outrider.doctor.ablation_files import blamed, code_of
 from outrider.doctor.evidence import Evidence

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Method = Literal[
-    "dflash", "dflash2", "dspark", "ddtree", "mtp", "eagle", "eagle3", "draft_model", "ngram", "other"
-]  # fmt: skip
+from outrider.adapters.methods import Method
+
 Engine = Literal["vllm", "sglang", "llama.cpp", "mlx", "transformers", "tensorrt-llm", "outrider", "other"]
 Variant = Literal["base", "fine_tuned", "merged", "abliterated", "quantised"]
 

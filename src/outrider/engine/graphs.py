@@ -27,9 +27,7 @@ class Ticket:
         """Return the tokens that each row got, none for one that does not run."""
         if self.done is not None:
             self.done.synchronize()
-        return [
-            tokens[:count] for tokens, count in zip(self.tokens_BP.tolist(), self.counts_B.tolist(), strict=True)
-        ]
+        return [tokens[:count] for tokens, count in zip(self.tokens_BP.tolist(), self.counts_B.tolist(), strict=True)]
 
 
 class GraphedRounds:

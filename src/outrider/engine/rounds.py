@@ -97,9 +97,7 @@ class DeviceRounds:
     def step(self) -> None:
         """Run one round."""
         tree = self._proposer.propose(self.anchors_B, self.lengths_B)
-        out = self._target.forward(
-            tree, self._cache, self.rows, self.lengths_B, span=None, taps=self._proposer.taps
-        )
+        out = self._target.forward(tree, self._cache, self.rows, self.lengths_B, span=None, taps=self._proposer.taps)
         walk = follow(tree, best_word(self._target.logits(out.hidden_BNH)))
         path_BP = walk.path_BN[:, : self._proposer.depth + 1]
         counts_B = (walk.accepted_B + 1) * self.active_B

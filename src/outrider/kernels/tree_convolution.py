@@ -26,27 +26,31 @@ def window_slots(parents: Tensor, depths: Tensor, width: int) -> Tensor:
     return torch.stack(slots[::-1], -1) + (width - 1)
 
 
-def tree_convolution(inputs: Tensor, stored: Tensor, weight: Tensor, slots: Tensor) -> Tensor:
+def tree_convolution(inputs: Tensor, weight: Tensor, slots: Tensor) -> Tensor:
     """Convolve, and apply SiLU: [B, N, C], float32 (float64 of float64 inputs).
 
     Args:
-        inputs: [B, N, C] of the nodes.
-        stored: [B, W - 1, C] last committed inputs, oldest first.
+        inputs: [B, W - 1 + N, C], the last committed ones, oldest first, and behind them those of the nodes.
         weight: [C, W], the node's own factor last.
         slots: of ``window_slots``.
     """
     dtype = torch.promote_types(inputs.dtype, torch.float32)
-    both = torch.cat((stored, inputs), 1)
-    rows = torch.arange(len(both), device=both.device)[:, None]
+    rows = torch.arange(len(inputs), device=inputs.device)[:, None]
     result = weight.new_zeros((), dtype=dtype)
     for place, factors in enumerate(weight.to(dtype).T):
-        result = result + both[rows, slots[:, :, place]].to(dtype) * factors
+        result = result + inputs[rows, slots[:, :, place]].to(dtype) * factors
     return functional.silu(result)
 
 
-def commit_inputs(stored: Tensor, inputs: Tensor, path: Tensor, counts: Tensor) -> Tensor:
-    """Return the last committed inputs [B, W - 1, C] after the first ``counts`` nodes of each path."""
-    rows = torch.arange(len(path), device=path.device)[:, None]
-    both = torch.cat((stored, inputs[rows, path]), 1)
-    kept = counts[:, None] + torch.arange(stored.shape[1], device=path.device)
-    return both[rows, kept]
+def commit_inputs(inputs: Tensor, width: int, path: Tensor, counts: Tensor) -> Tensor:
+    """Return the last committed inputs [B, W - 1, C] after the first ``counts`` nodes of each path.
+
+    Args:
+        inputs: as ``tree_convolution`` took them.
+        width: W.
+        path: [B, P] nodes from the root down.
+        counts: [B] nodes that count; 0 leaves a row as it is.
+    """
+    stored = torch.arange(width - 1, device=path.device)
+    places = torch.cat((stored.expand(len(path), -1), path + width - 1), 1).gather(1, counts[:, None] + stored)
+    return inputs[torch.arange(len(path), device=path.device)[:, None], places]

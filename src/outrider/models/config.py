@@ -153,6 +153,13 @@ class DecoderConfig:
         """Numbers that one committed token keeps in the cache."""
         return 2 * len(self.attention_layers) * self.num_kv_heads * self.head_dim
 
+    @property
+    def state_elements(self) -> int:
+        """Numbers that the matrices of a sequence's recurrent layers hold, whatever its length."""
+        if self.delta is None:
+            return 0
+        return len(self.delta_layers) * self.delta.value_heads * self.delta.key_size * self.delta.value_size
+
 
 def _linear(name: str, rows: int, columns: int, *, bias: bool) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {f"{name}.weight": (rows, columns)}

@@ -145,14 +145,14 @@ class TreeTape:
     """What a pass over a tree leaves: enough to commit any path (see ``engine.recurrent.Tape``)."""
 
     rule: gdn_tree.Tape
-    inputs_BNC: Tensor
+    inputs_BXC: Tensor
 
     def play(self, states: States, path_BP: Tensor, counts_B: Tensor) -> States:
         """Return the states after the first ``counts`` nodes of each path."""
         state_BVDE, stored_BXC = states
         return (
             gdn_tree.commit(state_BVDE, self.rule, path_BP, counts_B),
-            commit_inputs(stored_BXC, self.inputs_BNC, path_BP, counts_B),
+            commit_inputs(self.inputs_BXC, stored_BXC.shape[1] + 1, path_BP, counts_B),
         )
 
 
@@ -198,16 +198,17 @@ def delta(  # noqa: PLR0917 -- as ``attend``
     inputs_BNC, gate, beta, decay = projected.split_with_sizes(
         (sizes.channels, values, sizes.value_heads, sizes.value_heads), -1
     )
-    mixed_BNC = tree_convolution(inputs_BNC, stored_BXC, block.convolution, lineage.slots_BNW)
+    inputs_BXC = torch.cat((stored_BXC, inputs_BNC), 1)
+    mixed_BNC = tree_convolution(inputs_BXC, block.convolution, lineage.slots_BNW)
     rule = _rule_inputs(mixed_BNC, beta, decay, block, sizes)
     if lineage.kept:
         out_BNVE, after = _along_text(rule, state_BVDE, lineage)
-        order_BN = torch.arange(len(inputs_BNC[0]), device=inputs_BNC.device).expand(inputs_BNC.shape[:2])
-        stored = commit_inputs(stored_BXC, inputs_BNC, order_BN, lineage.counts_B)
+        order_BN = torch.arange(inputs_BNC.shape[1], device=inputs_BNC.device).expand(inputs_BNC.shape[:2])
+        stored = commit_inputs(inputs_BXC, sizes.convolution, order_BN, lineage.counts_B)
         cache.states.leave(block.layer, WholeTape((after, stored)))
     else:
         out_BNVE, tape = gdn_tree.tree(*rule, state_BVDE, lineage.sees_BNN)
-        cache.states.leave(block.layer, TreeTape(tape, inputs_BNC))
+        cache.states.leave(block.layer, TreeTape(tape, inputs_BXC))
     normed = functional.rms_norm(out_BNVE, block.head_norm.shape, block.head_norm, eps)
     gated = normed * functional.silu(gate.to(normed.dtype).view(normed.shape))
     return block.output(gated.to(normed_BNH.dtype).view(-1, values)).view(normed_BNH.shape)

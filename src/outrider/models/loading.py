@@ -96,15 +96,15 @@ def load_decoder(
         checkpoint: opened files; with ``dummy`` only its config is used.
         dtype: of the weights in memory.
         device: where it runs.
-        dummy: random weights of the right shapes: for shapes and speed, not for text.
+        dummy: random weights of the right shapes: for shapes and speed, not for text; on the meta device shapes alone.
     """
     from outrider.models.decoder import Decoder
 
     config = decoder_config(checkpoint.config)
     if dummy:
-        from outrider.models.tiny import random_tensors
+        from outrider.models.tiny import dummy_values
 
-        return Decoder(config, random_tensors(config), dtype=dtype, device=device)
+        return Decoder(config, dummy_values(config.tensor_shapes(), device), dtype=dtype, device=device)
     check_tensors(config, checkpoint)
     from outrider.models.weights import read_tensor, row_reader
 

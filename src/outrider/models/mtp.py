@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from outrider.engine.cache import Cache
-from outrider.errors import CheckpointError, UsageError
+from outrider.errors import CheckpointError, UnsupportedError, UsageError
 from outrider.kernels.tree_attention import Sight
 from outrider.models.decoder import Decoder, read_attention_block
 from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, rms_norm
@@ -168,13 +168,14 @@ def load_mtp(checkpoint: "Checkpoint", target: Decoder, *, dummy: bool = False) 
             "hold no tensors mtp.*. Take another drafter (ngram, or dflash with a draft model), or a model with heads."
         )
     if declared > 1 or any(name.startswith("mtp.layers.1.") for name in found):
-        raise CheckpointError(
-            f"{where}: {max(declared, 2)} multi-token prediction layers; expected 1, which is re-run."
+        raise UnsupportedError(
+            f"{where}: {max(declared, 2)} multi-token prediction layers are not run; expected one, which is run again "
+            "for every further token."
         )
     if dummy:
-        from outrider.models.tiny import random_values
+        from outrider.models.tiny import dummy_values
 
-        return MTP(random_values(wanted), target)
+        return MTP(dummy_values(wanted, target.device), target)
     missing = [name for name in wanted if name not in found]
     if missing:
         raise CheckpointError(

@@ -15,6 +15,13 @@ class HasShapes(Protocol):
         ...
 
 
+def dummy_values(shapes: dict[str, tuple[int, ...]], device: torch.device) -> Callable[[str], Tensor]:
+    """Return a reader of stand-ins: random ones, or on the meta device, where nothing is computed, shapes alone."""
+    if device.type == "meta":
+        return lambda name: torch.empty(shapes[name], device=device)
+    return random_values(shapes)
+
+
 def random_tensors(config: HasShapes, *, seed: int = 0) -> Callable[[str], Tensor]:
     """Return a reader that makes each tensor when asked; the same name always gives the same values.
 

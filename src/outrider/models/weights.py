@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from outrider.checkpoint import Checkpoint, TensorInfo
+from outrider.checkpoint.fp8 import FP8, SUFFIX
 from outrider.errors import CheckpointError, UnsupportedError
+from outrider.models.recoding import as_trained, scaled
 
 FLOATS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 PLAIN = FLOATS | {"I32": torch.int32, "I64": torch.int64}  # stored as they are, not in blocks; integers are token ids
@@ -36,6 +38,9 @@ def read_tensor(checkpoint: Checkpoint, name: str) -> Tensor:
     info = checkpoint.tensors[name]
     try:
         tensor = _from_safetensors(info, info.stored_name or name) if info.offset is None else _from_gguf(info)
+        if info.scales is not None:
+            factors = _from_safetensors(info.scales.info, info.scales.name)
+            tensor = scaled(tensor, factors, info.scales.block)
     except OSError as error:
         raise CheckpointError(f"Cannot read {info.file}: {error.strerror or error}.") from error
     _check(tensor, info, name)
@@ -59,9 +64,10 @@ def _check_finite(tensor: Tensor, info: TensorInfo, name: str) -> None:
 def _from_safetensors(info: TensorInfo, name: str) -> Tensor:
     from safetensors import SafetensorError, safe_open
 
-    if info.dtype not in PLAIN:
+    if info.dtype not in PLAIN and not (info.dtype == FP8 and info.scales is not None):
         raise UnsupportedError(
-            f"{info.file}: {name} is stored as {info.dtype}, which is not read. Read are {', '.join(PLAIN)}."
+            f"{info.file}: {name} is stored as {info.dtype}, which is not read. Read are {', '.join(PLAIN)}, and "
+            f"{FP8} with one factor a block ({name}{SUFFIX})."
         )
     try:
         with safe_open(info.file, framework="pt") as file:
@@ -100,8 +106,10 @@ def _from_gguf(info: TensorInfo) -> Tensor:
     if info.interleaved_heads:
         rows = _uninterleave(rows, info)
     if info.dtype in PLAIN:
-        return torch.from_numpy(rows).view(PLAIN[info.dtype]).reshape(info.shape)
-    return _dequantise(rows, info.dtype).view(info.shape)
+        values = torch.from_numpy(rows).view(PLAIN[info.dtype]).reshape(info.shape)
+    else:
+        values = _dequantise(rows, info.dtype).view(info.shape)
+    return as_trained(values, info)
 
 
 def _rows(info: TensorInfo) -> NDArray[np.uint8]:

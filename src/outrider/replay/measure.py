@@ -24,35 +24,63 @@ SLOTS = 1024  # slots of all blocks of one pass, at most: each is a column of it
 FLOOR = -20.0  # log-probabilities are not taken below it: one word that a drafter cannot say must not outweigh a text
 
 
-def replay(network: DFlash, recording: Recording, anchors: Sequence[Sequence[int]] | None = None) -> Replay:
+def replay(
+    network: DFlash, recording: Recording, anchors: Sequence[Sequence[int]] | None = None, *, walk_only: bool = False
+) -> Replay:
     """Guess at every anchor of every text and compare with the text.
 
     Args:
         network: the draft model, on the target that wrote the texts.
         recording: the texts.
         anchors: of each text the positions to guess at, ascending, each in its ``anchors``; None for all.
+        walk_only: follow the guesses of an anchor up to the first wrong one and no further; saves most of the head's
+            work. No log-probabilities then, and what lies behind a wrong guess counts as wrong.
     """
     wanted = recording.anchors if anchors is None else anchors
-    return Replay(tuple(_replay(network, text, list(some)) for text, some in zip(recording.texts, wanted, strict=True)))
+    pairs = zip(recording.texts, wanted, strict=True)
+    return Replay(tuple(_replay(network, text, list(some), walk_only=walk_only) for text, some in pairs))
 
 
 @torch.inference_mode()
-def _replay(network: DFlash, text: RecordedText, positions: list[int]) -> ReplayedText:
+def _replay(network: DFlash, text: RecordedText, positions: list[int], *, walk_only: bool) -> ReplayedText:
     most = network.config.max_tokens
     right_AK = np.zeros((len(positions), most), dtype=np.bool_)
     log_probs_AK = np.full((len(positions), most), np.nan)
+    # A head that corrects a slot by the word before it carries a state from slot to slot: it is asked them all.
+    walking = walk_only and network.correction is None
     if positions:
         size = _anchors_a_pass(network)
         read_T = text.tokens_T[: positions[-1] + 1]  # nothing behind the last anchor is seen
         cache = _remember(network, text, positions[-1], min(size, len(positions)))
         for start in range(0, len(positions), size):
             some = positions[start : start + size]
-            draft = network.draft_within(read_T, cache, 0, some)
-            right, log_probs = _compare(network, draft, text.tokens_T, some)
-            right_AK[start : start + size], log_probs_AK[start : start + size] = right, log_probs
+            hidden_AKH = network.hidden_within(read_T, cache, 0, some)
+            part = slice(start, start + len(some))
+            if walking:
+                right_AK[part] = _walk(network, hidden_AKH, text.tokens_T, some)
+            else:
+                draft = Draft(hidden_AKH, network.logits(hidden_AKH))
+                right_AK[part], log_probs_AK[part] = _compare(network, draft, text.tokens_T, some)
     return ReplayedText(
         text.first, len(text.tokens_T), text.limit, np.array(positions, dtype=np.int64), right_AK, log_probs_AK
     )
+
+
+def _walk(network: DFlash, hidden_AKH: Tensor, tokens_T: Tensor, positions: list[int]) -> NDArray[np.bool_]:
+    """Whether each slot's best word is the text's and all before it were, [A, K]; others' logits are not made."""
+    right_AK = np.zeros(hidden_AKH.shape[:2], dtype=np.bool_)
+    held_A = torch.arange(len(positions), device=network.device)
+    places_A = torch.tensor(positions, device=network.device)
+    for slot in range(hidden_AKH.shape[1]):
+        held_A = held_A[places_A[held_A] + slot + 1 < len(tokens_T)]
+        if not len(held_A):
+            break
+        best_A = network.logits(hidden_AKH[held_A, slot, None])[:, 0].argmax(-1)
+        if network.words is not None:
+            best_A = network.words[best_A]
+        held_A = held_A[best_A == tokens_T[places_A[held_A] + slot + 1]]
+        right_AK[held_A.cpu().numpy(), slot] = True
+    return right_AK
 
 
 def _anchors_a_pass(network: DFlash) -> int:

@@ -1,15 +1,15 @@
 """A drafter and what it is run with, and what is said of an engine that runs it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from outrider.adapters.start import STARTERS, Deployment, Draft
+from outrider.adapters.start.deployment import TARGET
 from outrider.models.dflash.config import DFlashConfig
 from outrider.models.dflash.formats.speculators import INNER
 from outrider.models.dflash.formats.zlab import NESTED
 from outrider.results import Record
-
-TARGET = "TARGET"  # in commands, where none was named
 
 
 class EngineAdvice(Record):
@@ -76,6 +76,12 @@ class Case:
     def sorted_taps(self) -> bool:
         """Whether taps rise, as engines that sort them assume."""
         return list(self.config.taps) == sorted(set(self.config.taps))
+
+    def command(self, engine: str, **more: Any) -> str:
+        """Return what starts it on an engine; ``more`` are members of a deployment."""
+        draft = Draft("dspark" if self.config.kind == "dspark" else "dflash", self.drafter, self.config.max_tokens)
+        deployment = replace(Deployment(target=self.target, draft=draft), **more)
+        return STARTERS[engine].command(deployment).text
 
     def at_top(self, key: str) -> bool:
         """Whether a key stands at the top of config.json and not in ``dflash_config``."""

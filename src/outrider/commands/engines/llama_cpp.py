@@ -2,7 +2,9 @@
 
 import shlex
 
-from outrider.commands.engines.case import TARGET, Case, Told, chosen, last_tap
+from outrider.adapters.start.deployment import TARGET
+from outrider.adapters.start.llamacpp import NO_FILE
+from outrider.commands.engines.case import Case, Told, chosen, last_tap
 
 # Model types whose architecture hands out the inputs of its layers.
 TARGETS = (
@@ -15,18 +17,13 @@ def tell(case: Case) -> Told:
     """Return the command, and what it needs and cannot do."""
     config = case.config
     whole = config.origin == "gguf"
-    draft = shlex.quote(case.drafter) if whole else "draft.gguf"
     is_file = case.target.lower().endswith(".gguf")
     folder, file = (TARGET, case.target) if is_file else (case.target, f"{TARGET}.gguf")
     convert = (
         f"python convert_hf_to_gguf.py {shlex.quote(case.drafter)} --target-model-dir {shlex.quote(folder)} "
-        "--outtype bf16 --outfile draft.gguf && "
+        f"--outtype bf16 --outfile {NO_FILE} && "
     )
-    command = (
-        f"{'' if whole else convert}llama-server -m {shlex.quote(file)} -md {draft} "
-        f"--spec-type draft-{'dspark' if config.kind == 'dspark' else 'dflash'} "
-        f"--spec-draft-n-max {config.max_tokens} -fa on"
-    )
+    command = f"{'' if whole else convert}{case.command('llama.cpp', target=file, more=('-fa', 'on'))}"
     refused = _refused(case)
     needs = chosen(
         (True, f"--spec-draft-n-max: without it 3 tokens are drafted, not {config.max_tokens}."),

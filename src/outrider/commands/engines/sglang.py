@@ -1,7 +1,5 @@
 """SGLang: algorithms DFLASH and DSPARK."""
 
-import shlex
-
 from outrider.commands.engines.case import Case, Told, chosen, last_tap
 
 HYBRID = ("qwen3_5", "qwen3_next")  # beginnings of model types with recurrent layers
@@ -10,15 +8,7 @@ HYBRID = ("qwen3_5", "qwen3_next")  # beginnings of model types with recurrent l
 def tell(case: Case) -> Told:
     """Return the command, and what it needs and cannot do."""
     config = case.config
-    dspark = f"DSPARK --speculative-dspark-block-size {config.max_tokens}"
-    method = dspark if config.kind == "dspark" else "DFLASH"
-    hybrid = (case.target_kind or "").startswith(HYBRID)
-    command = (
-        f"sglang serve --model-path {shlex.quote(case.target)} --speculative-algorithm {method} "
-        f"--speculative-draft-model-path {shlex.quote(case.drafter)} "
-        f"--speculative-num-draft-tokens {config.max_tokens + 1}"
-        f"{' --mamba-radix-cache-strategy extra_buffer' if hybrid else ''}"
-    )
+    command = case.command("sglang", hybrid=(case.target_kind or "").startswith(HYBRID))
     refused = chosen((config.origin == "gguf", "It reads folders, not GGUF drafters."))
     needs = chosen(
         (case.sliding > 0, "0.5.23 or later, which honours windows and is_causal."),

@@ -1,23 +1,15 @@
 """vLLM: DFlash since 0.20, its parts since the releases named here."""
 
-import json
-import shlex
-
 from outrider.commands.engines.case import Case, Told, chosen, last_tap
 
 
 def tell(case: Case) -> Told:
     """Return the command, and what it needs and cannot do."""
     config = case.config
-    speculative = {
-        "method": "dspark" if config.kind == "dspark" else "dflash",
-        "model": case.drafter,
-        "num_speculative_tokens": config.max_tokens,
-    }
-    runner = "VLLM_USE_V2_MODEL_RUNNER=1 " if case.mixed or config.kind != "dflash" else ""
-    command = (
-        f"{runner}vllm serve {shlex.quote(case.target)} --speculative-config {shlex.quote(json.dumps(speculative))} "
-        "--attention-backend flash_attn"
+    command = case.command(
+        "vllm",
+        second_runner=needs_second_runner(case),
+        more=("--attention-backend", "flash_attn"),
     )
     refused = chosen(
         (config.origin == "gguf", "It reads folders, not GGUF drafters."),
@@ -27,6 +19,11 @@ def tell(case: Case) -> Told:
         ),
     )
     return Told("" if refused else command, _needs(case), refused + _differs(case), _unknown(case))
+
+
+def needs_second_runner(case: Case) -> bool:
+    """Say whether the drafter needs model runner V2: windows in some layers, or heads of successors."""
+    return case.mixed or case.config.kind != "dflash"
 
 
 def _needs(case: Case) -> list[str]:

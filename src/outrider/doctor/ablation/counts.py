@@ -78,6 +78,11 @@ class Counts:
         came_K = np.concatenate(([self.rounds], self.hits_K[:-1]))
         return np.stack((came_K, self.hits_K), 1)
 
+    def parted(self, other: "Counts") -> int:
+        """In how many texts two measurements of the same prompts count otherwise."""
+        same_X = (self.rounds_X == other.rounds_X) & (self.hits_XK == other.hits_XK).all(1)
+        return int((~same_X).sum())
+
     def interval(self) -> Interval:
         """Acceptance length with its bootstrap interval over texts."""
         return _interval(self.length, self.resampled_lengths())

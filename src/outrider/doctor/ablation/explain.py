@@ -4,42 +4,19 @@ Faults that counters of this size cannot tell from the healthy pair are one fami
 of them would be a guess.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 from outrider.acceptance import Interval
-from outrider.doctor.ablation.table import AblationTable, Entry
+from outrider.doctor.ablation.part import Observed, Part
+from outrider.doctor.ablation.table import AblationTable
 from outrider.doctor.ablation.weighing import Weighing
 from outrider.errors import UsageError
 
 INVISIBLE, UNEXPLAINED = "no_visible_effect", "unexplained"
 WORTH = 0.01  # probability from which it is worth saying what an explanation looks like
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """Counters of one measurement.
-
-    Attributes:
-        rounds: verification rounds.
-        rates: u_1, u_2, ..., cumulative.
-    """
-
-    rounds: float
-    rates: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        falling = all(0 <= later <= before for before, later in zip((1.0, *self.rates), self.rates, strict=False))
-        if not self.rounds > 0 or not self.rates or not falling:
-            raise UsageError(
-                "An observed curve needs rounds above 0 and cumulative rates between 0 and 1 that do not rise; found "
-                f"{self.rounds:g} rounds and {', '.join(f'{rate:g}' for rate in self.rates) or 'no rates'}."
-            )
-
-    @property
-    def length(self) -> float:
-        """Acceptance length."""
-        return 1 + sum(self.rates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,50 +68,64 @@ def explain(
     Raises:
         UsageError: more positions than the table has, or all rounds said to be shared.
     """
+    return explain_kinds([(observed, table)], table, shared=shared, priors=priors)
+
+
+def explain_kinds(
+    kinds: Sequence[tuple[Observed, AblationTable]],
+    table: AblationTable,
+    *,
+    shared: float = 0.0,
+    priors: Mapping[str, float] | None = None,
+) -> Explanation:
+    """Rank what may be the case, from one measurement for each kind of texts.
+
+    Faults that cost alike on all texts together can part on short and long ones.
+
+    Args:
+        kinds: a measurement, and the table of texts of that kind.
+        table: of all these texts.
+        shared: as for ``explain``.
+        priors: likewise.
+
+    Raises:
+        UsageError: as for ``explain``.
+    """
     if not 0 <= shared < 1:
         raise UsageError(f"Share of texts in common: expected 0 to below 1 (texts part at near-ties), found {shared}.")
-    if len(observed.rates) > table.positions:
-        raise UsageError(
-            f"The curve has {len(observed.rates)} positions, the table {table.positions}: more was drafted than was "
-            "tried. Ablate with a block as long."
-        )
-    effects = [effect_of(entry, table, observed.rounds, shared) for entry in table.entries]
-    return _summed(Weighing(observed.rounds, observed.rates, table, effects, shared, priors or {}))
-
-
-def effect_of(entry: Entry, table: AblationTable, rounds: float, shared: float = 0.0) -> Interval:
-    """Tokens a round that a fault brings on the texts of so many observed rounds, with its interval."""
-    wider = ((1 - shared) * (1 + entry.counts.rounds / rounds)) ** 0.5
-    return entry.counts.difference(table.healthy, wider=wider)
+    parts = [Part(observed, some, shared) for observed, some in kinds]
+    pooled = reduce(add, (observed for observed, _ in kinds))
+    whole = parts[0] if len(parts) == 1 else Part(pooled, table, shared)
+    return _summed(Weighing(whole, parts, priors or {}))
 
 
 def _summed(weighing: Weighing) -> Explanation:
     groups: dict[str, list[int]] = {}
-    for index in range(len(weighing.hypotheses)):
-        groups.setdefault(_group(weighing, index), []).append(index)
+    for place in range(len(weighing.hypotheses)):
+        groups.setdefault(_group(weighing, place), []).append(place)
     explained = (_explained(name, members, weighing) for name, members in groups.items())
     ranking = sorted(explained, key=lambda one: -one.probability)
+    singles = list(enumerate(weighing.hypotheses[: weighing.num_singles]))
     alone = [
-        (one.labels[0], weighing.above_healthy(index), one.effect)
-        for index, one in enumerate(weighing.singles)
-        if one.effect is not None
+        (one.labels[0], weighing.above_healthy(place), one.effect) for place, one in singles if one.effect is not None
     ]
-    invisible = tuple(one.labels[0] for one in weighing.singles if one not in weighing.visible)
+    invisible = tuple(one.labels[0] for place, one in singles if place not in weighing.visible)
     return Explanation(tuple(ranking), tuple(sorted(alone, key=lambda row: -row[1])), invisible)
 
 
-def _group(weighing: Weighing, index: int) -> str:
-    one = weighing.hypotheses[index]
-    if one is weighing.nothing:
+def _group(weighing: Weighing, place: int) -> str:
+    if place == len(weighing.hypotheses) - 1:
         return UNEXPLAINED
+    one = weighing.hypotheses[place]
     alone = len(one.parts) == 1
-    return INVISIBLE if not one.parts or (alone and one not in weighing.visible) else one.cause
+    return INVISIBLE if not one.parts or (alone and place not in weighing.visible) else one.cause
 
 
 def _explained(name: str, members: list[int], weighing: Weighing) -> Explained:
-    best = weighing.hypotheses[max(members, key=lambda index: weighing.probabilities[index])]
-    probability = sum(weighing.probabilities[index] for index in members)
+    best = max(members, key=lambda place: weighing.probabilities[place])
+    one = weighing.hypotheses[best]
+    probability = sum(weighing.probabilities[place] for place in members)
     alike: set[str] = set()
     if name not in (INVISIBLE, UNEXPLAINED) and probability > WORTH:
-        alike = {one.cause for one in weighing.not_told_from(best, weighing.visible)} - {name}
-    return Explained(name, probability, best.labels, best.effect, tuple(sorted(alike)))
+        alike = {weighing.hypotheses[place].cause for place in weighing.not_told_from(best, weighing.visible)} - {name}
+    return Explained(name, probability, one.labels, one.effect, tuple(sorted(alike)))

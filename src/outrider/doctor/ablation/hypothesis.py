@@ -5,7 +5,6 @@ Shape letters: K draft positions; the pair of a ``K2`` array is how many rounds 
 """
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -71,15 +70,11 @@ def unexplained(positions: int) -> Hypothesis:
     return Hypothesis((), np.ones(positions), np.ones(positions), None, None)
 
 
-def doubles(singles: list[Hypothesis], base: Hypothesis) -> list[Hypothesis]:
-    """Two faults of different causes at once: each multiplies the conditional rates as it does alone.
+def double(one: Hypothesis, other: Hypothesis, base: Hypothesis) -> Hypothesis:
+    """Two faults at once: each multiplies the healthy pair's conditional rates as it does alone.
 
     An approximation: two faults that harm the same thing harm less together, and some amplify each other.
     """
-    return [_double(one, other, base) for one, other in combinations(singles, 2) if one.cause != other.cause]
-
-
-def _double(one: Hypothesis, other: Hypothesis, base: Hypothesis) -> Hypothesis:
     rates_K = (one.rates_K * other.rates_K / base.rates_K).clip(1e-3, 1 - 1e-3)
     known_K = np.minimum(one.alpha_K + one.beta_K, other.alpha_K + other.beta_K) / 2  # two uncertain factors
     length, healthy_length = (float(np.cumprod(rates).sum()) for rates in (rates_K, base.rates_K))

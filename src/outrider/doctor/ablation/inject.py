@@ -39,7 +39,7 @@ def replay_with(fault: Fault, pair: Pair, recording: Recording) -> Replay:
     """Replay the texts with the fault put in."""
     damage = fault.damage
     texts = tuple(_damaged_text(text, damage, pair.config) for text in recording.texts)
-    found = replay(_network(fault, pair), Recording(texts))
+    found = replay(_network(fault, pair), Recording(texts), walk_only=True)
     if not damage.temperature:
         return found
     generator = torch.Generator().manual_seed(0)

@@ -13,7 +13,7 @@ from outrider.doctor.ablation.rounding import rounded
 from outrider.engine.cache import Cache
 from outrider.models.decoder import Decoder
 from outrider.models.dflash.config import DFlashConfig, LayerMask
-from outrider.models.dflash.network import DFlash, Draft
+from outrider.models.dflash.network import DFlash
 from outrider.models.layers import Pass, ReadTensor
 from outrider.models.linear import Linear
 from outrider.models.masks import Visible
@@ -52,13 +52,13 @@ class FaultyDFlash(DFlash):
                 for held in cache.read(layer, rows, new):
                     held.copy_(rounded(held, self._damage.cache_format))
 
-    def draft_within(self, text_T: Tensor, cache: Cache, row: int, anchors: list[int]) -> Draft:
+    def hidden_within(self, text_T: Tensor, cache: Cache, row: int, anchors: list[int]) -> Tensor:
         """Run the blocks, at shifted positions and without the context that is lost."""
         self._anchors, self._length = anchors, len(text_T)
         unshifted = self._angles
         self._angles = _Shifted(unshifted, self._damage.block_shift)
         try:
-            return super().draft_within(text_T, cache, row, anchors)
+            return super().hidden_within(text_T, cache, row, anchors)
         finally:
             self._angles = unshifted
 

@@ -25,10 +25,12 @@ class AblationTable:
     Attributes:
         healthy: the pair as it is.
         entries: with each fault.
+        checks: measured beside them; no suspects, for they must not move anything.
     """
 
     healthy: Counts
     entries: tuple[Entry, ...]
+    checks: tuple[Entry, ...] = ()
 
     @cached_property
     def positions(self) -> int:
@@ -46,8 +48,11 @@ class AblationTable:
 
     def of_texts(self, texts: Sequence[int]) -> "AblationTable":
         """Return what some of the texts say."""
-        entries = tuple(Entry(entry.fault, entry.counts.some(texts)) for entry in self.entries)
-        return AblationTable(self.healthy.some(texts), entries)
+        entries, checks = (
+            tuple(Entry(entry.fault, entry.counts.some(texts)) for entry in some)
+            for some in (self.entries, self.checks)
+        )
+        return AblationTable(self.healthy.some(texts), entries, checks)
 
     def _all(self) -> Iterable[Counts]:
         return (self.healthy, *(entry.counts for entry in self.entries))

@@ -1,78 +1,82 @@
-"""All that may be the case, weighed against one observation. Free of torch."""
+"""All that may be the case, weighed against what was observed. Free of torch."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import log
 
 import numpy as np
 
-from outrider.acceptance import Interval
-from outrider.doctor.ablation.counts import effective
-from outrider.doctor.ablation.hypothesis import Hypothesis, doubles, healthy, single, unexplained
-from outrider.doctor.ablation.likelihood import log_likelihoods
-from outrider.doctor.ablation.table import AblationTable
+from outrider.doctor.ablation.counts import Numbers
+from outrider.doctor.ablation.hypothesis import Hypothesis
+from outrider.doctor.ablation.part import Part
 
-# Expected log-likelihood ratio below which two hypotheses count as not to be told apart. The ratio is about normal,
-# its variance twice its mean: one chance in twenty of taking the wrong one is left at 2 * 1.645**2.
-TELLING = 5.4
+SURE = 1.645  # standard deviations: one chance in twenty of taking the wrong one is left
 SINGLE, DOUBLE, HEALTHY, NOTHING = 0.6, 0.1, 0.2, 0.1  # shares of the prior
 
 
 class Weighing:
-    """One observation against one table.
+    """Measurements of one deployment against tables of one pair, all with the same faults.
 
     Args:
-        rounds, rates: what was observed.
-        table: of the pair.
-        effects: of its entries, on the observed texts.
-        shared: share of the observed rounds that are on the table's own texts.
+        whole: all measurements pooled: the hypotheses that are named, and their effects.
+        parts: the measurements, each with the table of texts of its kind.
         priors: weight of each cause.
 
     Attributes:
-        singles, visible: the faults, and those that so many rounds can show.
-        base, nothing: the healthy pair, and what no fault explains.
-        hypotheses, probabilities: everything, with its probability.
+        visible: the faults that so many rounds can show, by their places.
+        hypotheses, probabilities: everything, with its probability: first the faults in their order, the healthy pair
+            and the unexplained last.
     """
 
-    def __init__(  # noqa: PLR0917 -- all that is known of one case
-        self,
-        rounds: float,
-        rates: Sequence[float],
-        table: AblationTable,
-        effects: Sequence[Interval],
-        shared: float,
-        priors: Mapping[str, float],
-    ) -> None:
-        noise = table.spread.rounds * (1 - shared)
-        texts = effective(table.healthy.rounds_X)
-        # Texts of the observation, at the table's rounds a text; both lots of texts have their difficulty.
-        observed_texts = texts * rounds / table.healthy.rounds
-        self._difficulty = table.spread.text * ((1 - shared) * (1 / texts + 1 / observed_texts)) ** 0.5
-        self._rounds, self._drafted = rounds / noise, len(rates)
-        curve = np.array((1.0, *rates, *[0.0] * (table.positions - len(rates))))
-        self._seen_K2 = self._rounds * np.stack((curve[:-1], curve[1:]), 1)
-        self.base, self.nothing = healthy(table, noise), unexplained(table.positions)
-        pairs = zip(table.entries, effects, strict=True)
-        self.singles = [single(entry, table, noise, effect) for entry, effect in pairs]
-        self.visible = [one for one in self.singles if not self.not_told_from(one, [self.base])]
-        pairs_of = doubles(self.visible, self.base)
-        self.hypotheses = [*self.singles, *pairs_of, self.base, self.nothing]
-        prior = [*_shared(self.singles, SINGLE, priors), *_shared(pairs_of, DOUBLE, priors), HEALTHY, NOTHING]
-        self._logs = log_likelihoods(self.hypotheses, self._seen_K2, self._drafted, self._difficulty)
-        self.probabilities = self._posterior(prior)
+    def __init__(self, whole: Part, parts: Sequence[Part], priors: Mapping[str, float]) -> None:
+        self._parts, self.num_singles = parts, len(whole.singles)
+        alone = _shared(whole.singles, SINGLE, priors)
+        self._built = [part.hypotheses(()) for part in parts]
+        needed = [telling(HEALTHY / share) if share else np.inf for share in alone]
+        healthy = len(whole.singles)
+        self.visible = [place for place, least in enumerate(needed) if self._gaps(place, [healthy])[0] >= least]
+        causes = [one.cause for one in whole.singles]
+        pairs = [(one, other) for one, other in combinations(self.visible, 2) if causes[one] != causes[other]]
+        self.hypotheses = whole.hypotheses(pairs)
+        self._built = [part.hypotheses(pairs) for part in parts]
+        both = _shared(self.hypotheses[self.num_singles : -2], DOUBLE, priors)
+        self._logs = sum((part.logs(built) for part, built in self._pairs()), np.zeros(len(self.hypotheses)))
+        self.probabilities = self._posterior([*alone, *both, HEALTHY, NOTHING])
+
+    def not_told_from(self, place: int, others: Sequence[int]) -> list[int]:
+        """Return those that so many rounds of the first would not be expected to rule out."""
+        gaps = self._gaps(place, others)
+        return [other for other, gap in zip(others, gaps, strict=True) if gap < telling(1.0)]
+
+    def above_healthy(self, place: int) -> float:
+        """Log-likelihood of a hypothesis above that of the healthy pair."""
+        return float(self._logs[place] - self._logs[-2])
 
     def _posterior(self, prior: list[float]) -> list[float]:
         weights = np.array(prior) * np.exp(self._logs - self._logs.max())
         probabilities: list[float] = (weights / weights.sum()).tolist()
         return probabilities
 
-    def not_told_from(self, one: Hypothesis, others: Sequence[Hypothesis]) -> list[Hypothesis]:
-        """Return those that so many rounds of the first would not be expected to rule out."""
-        expected_K2 = one.expected(self._rounds)
-        logs = log_likelihoods([one, *others], expected_K2, one.drafted, self._difficulty).tolist()
-        return [other for other, log in zip(others, logs[1:], strict=True) if logs[0] - log < TELLING]
+    def _gaps(self, place: int, others: Sequence[int]) -> Numbers:
+        gaps = [part.gaps(built[place], [built[other] for other in others]) for part, built in self._pairs()]
+        total: Numbers = np.sum(gaps, axis=0)
+        return total
 
-    def above_healthy(self, index: int) -> float:
-        """Log-likelihood of a hypothesis above that of the healthy pair."""
-        return float(self._logs[index] - self._logs[-2])
+    def _pairs(self) -> "zip[tuple[Part, list[Hypothesis]]]":
+        return zip(self._parts, self._built, strict=True)
+
+
+def telling(odds: float) -> float:
+    """Expected log-likelihood ratio from which a hypothesis is nearly always taken where it is true.
+
+    The ratio x is about normal with variance 2 x: it has to lie ``SURE`` deviations above the log of the prior odds.
+
+    Args:
+        odds: prior odds for the other one.
+    """
+    lead = SURE * 2**0.5
+    root: float = (lead + (lead**2 + 4 * log(max(odds, 1.0))) ** 0.5) / 2
+    return root * root
 
 
 def _shared(hypotheses: Sequence[Hypothesis], share: float, priors: Mapping[str, float]) -> list[float]:

@@ -1,6 +1,7 @@
 """All sources, one evidence: what a person wrote stands first, then what was measured, then what files say."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,8 +36,11 @@ def gather(
     drafter: str | None = None,
     target: str | None = None,
     probe: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Gathered:
     """Put together what is given. A source that fails is told, as long as another says something.
+
+    ``sleep`` passes the time between two looks at a server.
 
     Raises:
         OutriderError: nothing that was given can be read, or the evidence file is none.
@@ -49,7 +53,7 @@ def gather(
     for text in commands:
         _text(merged, text)
     if url is not None:  # before the logs, which round what the server counts
-        problems += _server(merged, url, probe=probe)
+        problems += _server(merged, url, probe=probe, sleep=sleep)
     for path in logs:
         problems += _log(merged, path)
     problems += _models(merged, drafter, target)
@@ -80,11 +84,11 @@ def _log(merged: Merged, path: Path) -> list[OutriderError]:
     return []
 
 
-def _server(merged: Merged, url: str, *, probe: bool) -> list[OutriderError]:
+def _server(merged: Merged, url: str, *, probe: bool, sleep: Callable[[float], None]) -> list[OutriderError]:
     from outrider.doctor.intake.server import look
 
     try:
-        looked = look(url, probe=probe)
+        looked = look(url, probe=probe, sleep=sleep)
     except OutriderError as error:
         return [error]
     merged.add(url, looked.part)

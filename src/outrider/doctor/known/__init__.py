@@ -8,8 +8,9 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 from outrider.doctor.known.shapes import SHAPES, Shape
 from outrider.doctor.known.versions import Known, known_version
@@ -35,6 +36,7 @@ class Defect(BaseModel):
         drafter_with, drafter_without, target_with: Config keys: any of these, none of these.
         signature: Words that reports of it use, a pattern.
         shape: What the numbers do, by the names of ``SHAPES``; any of them.
+        named_only: Counts only where its signature or its keys are there: numbers alone do not tell it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,10 +49,17 @@ class Defect(BaseModel):
     drafter_without: tuple[str, ...] = ()
     target_with: tuple[str, ...] = ()
     signature: str
-    shape: tuple[Shape, ...]
+    shape: tuple[Shape, ...] = ()
+    named_only: bool = False
     effect: str
     fix: str
     reference: str
+
+    @model_validator(mode="after")
+    def _can_be_told(self) -> Self:
+        if not self.shape and not self.named_only:
+            raise ValueError(f"Defect {self.id}: expected a shape, or named_only = true; found neither.")
+        return self
 
     def possible(self, o: Observation, version: Known) -> bool:
         """Method, target, version and keys do not speak against it."""
@@ -63,17 +72,25 @@ class Defect(BaseModel):
             return False
         return not (drafter and self.drafter_with) or any(key in drafter for key in self.drafter_with)
 
-    def weight(self, o: Observation, version: Known) -> float:
-        """How much it has in common with what is seen; 0 for a defect that is merely in range."""
-        keys = any(k in o.facts.drafter for k in self.drafter_with) or any(
+    def has_keys(self, o: Observation) -> bool:
+        """A key that it needs stands in the files."""
+        return any(k in o.facts.drafter for k in self.drafter_with) or any(
             k in o.facts.target for k in self.target_with
         )
+
+    def told_by_files(self, o: Observation) -> bool:
+        """The files alone say that it can strike: by a key, or by the target's recurrent layers."""
+        return self.has_keys(o) or (self.hybrid and o.facts.hybrid is True)
+
+    def weight(self, o: Observation, version: Known) -> float:
+        """How much it has in common with what is seen; 0 for a defect that is merely in range."""
+        keys = self.has_keys(o)
         words = o.words.has(self.signature, *_PLACES)
         shape = any(SHAPES[name](o) for name in self.shape)
         if self.shape and not shape and o.reading.measured and not (words or keys):
             return 0.0
-        if not self.versions and not (words or keys):
-            return 0.0  # in no range, so numbers alone tell it from nothing
+        if (self.named_only or not self.versions) and not (words or keys):
+            return 0.0  # numbers alone tell it, or a defect in no range, from nothing
         common = KEYS * keys + WORDS * words + SHAPE * shape
         return version.trust * (IN_RANGE + common) if common else 0.0
 
@@ -93,6 +110,22 @@ def books() -> tuple[Book, ...]:
     folder = files(__package__)
     texts = [f.read_text("utf-8") for f in sorted(folder.iterdir(), key=lambda f: f.name) if f.name.endswith(".toml")]
     return TypeAdapter(tuple[Book, ...]).validate_python([tomllib.loads(text) for text in texts])
+
+
+def concerning(o: Observation) -> list[Defect]:
+    """Defects of this engine's very version that the files speak of: their keys are there, or the recurrent layers.
+
+    What nothing was measured of is not weighed; this is what a deployment should be warned of before it starts.
+    """
+    version = known_version(o.evidence.engine, {})
+    if version.version is None:
+        return []
+    return [
+        defect
+        for book in books() if book.engine == o.evidence.engine.name
+        for defect in book.defect
+        if defect.versions and defect.methods and defect.possible(o, version) and defect.told_by_files(o)
+    ]  # fmt: skip
 
 
 def matching(o: Observation) -> list[tuple[Defect, float]]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from outrider.adapters.start.deployment import Draft
 from outrider.doctor.observation import Observation
 from outrider.doctor.options import measured
 from outrider.doctor.options.launch import launch
 from outrider.doctor.options.lengths import Length, best, enough, lengths
-from outrider.doctor.options.speculation import Draft
 from outrider.doctor.verdict import Way
 
 WASTED = 0.97  # a draft that keeps this share of the tokens a round is long enough

@@ -9,18 +9,17 @@ import re
 import shlex
 from itertools import takewhile
 
+from outrider.adapters.start import STARTERS, Deployment, Draft
+from outrider.adapters.start.deployment import TARGET, joined
 from outrider.doctor.evidence import Evidence
-from outrider.doctor.options.speculation import Draft, speculation
 
 PROGRAMS = {"vllm": ("vllm", "python"), "sglang": ("sglang", "python"), "llama.cpp": ("llama-server", "llama-cli")}
-HEADS = {"vllm": "vllm serve {}", "sglang": "sglang serve --model-path {}", "llama.cpp": "llama-server -m {}"}
 SPECULATES = {
     "vllm": ("--speculative-config", "--speculative_config", "-sc"),
     "sglang": ("--speculative-",),
     "llama.cpp": ("--spec-", "--draft", "-md", "--model-draft", "-hfd", "--hf-repo-draft"),
 }
 SHELL = re.compile(r"\d?[<>|&;]")  # where a command ends
-PLAIN = re.compile(r"[\w@%+=:,./~$-]+")  # words that stand without quotes; variables stay variables
 COUNTS = {  # flags that hold the draft length, and by how much they exceed it
     "--speculative-num-draft-tokens": 1,
     "--speculative-dflash-block-size": 1,
@@ -43,24 +42,24 @@ def launch(evidence: Evidence, draft: Draft | None, *, engine: str | None = None
         None for an engine that is not known here, or that does not run the method.
     """
     name = engine or evidence.engine.name
-    flags = None if name not in HEADS or draft is None else speculation(name, draft)
-    if name not in HEADS or (draft is not None and flags is None):
+    if name not in PROGRAMS:
+        return None
+    speculation = None if draft is None else STARTERS[name].speculation(draft)
+    if draft is not None and speculation is None:
         return None
     given = None if engine is not None else _words(evidence.engine.command or "", name)
     if given is None:
-        head = HEADS[name].format(shlex.quote(evidence.target.name or "TARGET"))
-    elif draft is not None and draft.method == evidence.method and (resized := _resized(given, draft)):
-        return _joined(resized)
-    else:
-        head = _joined(_kept(given, name))
-    return f"{head} {flags}" if flags else head
+        return STARTERS[name].command(Deployment(target=evidence.target.name or TARGET, draft=draft)).text
+    if draft is not None and draft.method == evidence.method and (resized := _resized(given, draft)):
+        return joined(resized)
+    return joined([*_kept(given, name), *(speculation or ())])
 
 
 def same(evidence: Evidence, *, flags: str) -> str | None:
     """Return the command that was given with flags at its end; None where none was given."""
     name = evidence.engine.name
-    given = None if name not in HEADS else _words(evidence.engine.command or "", name)
-    return None if given is None else f"{_joined(given)} {flags}"
+    given = None if name not in PROGRAMS else _words(evidence.engine.command or "", name)
+    return None if given is None else f"{joined(given)} {flags}"
 
 
 def _resized(words: list[str], draft: Draft) -> list[str] | None:
@@ -106,7 +105,3 @@ def _words(command: str, engine: str) -> list[str] | None:
     program = next((word for word in words if "=" not in word.split("/")[0]), "").rpartition("/")[2]
     prose = any(word == "with" or word.endswith(",") for word in words)
     return words if program.startswith(PROGRAMS[engine]) and not prose else None
-
-
-def _joined(words: list[str]) -> str:
-    return " ".join(word if PLAIN.fullmatch(word) else shlex.quote(word) for word in words)

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from outrider.adapters.start.deployment import WHOLE_BLOCK, Draft
 from outrider.doctor.evidence import Evidence
 from outrider.doctor.observation import Observation
 from outrider.doctor.observation.reading import Reading
@@ -11,7 +12,6 @@ from outrider.doctor.options import measured
 from outrider.doctor.options.drafting import BETTER, draft_lengths, draft_of
 from outrider.doctor.options.fix import fix
 from outrider.doctor.options.launch import launch
-from outrider.doctor.options.speculation import WHOLE_BLOCK, Draft
 from outrider.doctor.verdict import Finding, Verdict, Way
 
 ENGINE_SIDE = (

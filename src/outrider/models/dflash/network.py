@@ -174,11 +174,22 @@ class DFlash:
         cos, sin = self._angles(lengths_B[:, None] + depths_BN, self._norm.dtype)
         shared = Pass(cache, rows, self._target.computing.columns(width, lengths_B, span), read, cos, sin)
         masks = self._masks(depths_BN, lengths_B, read, shortest)
-        return self._predict(self._run(self._embed(anchors_B), shared, lambda mask: masks[mask.causal].of(mask.window)))
+        hidden_BNH = self._run(self._embed(anchors_B), shared, lambda mask: masks[mask.causal].of(mask.window))
+        hidden_BKH = self._predicting(hidden_BNH)
+        return Draft(hidden_BKH, self.logits(hidden_BKH))
 
     @torch.inference_mode()
     def draft_within(self, text_T: Tensor, cache: Cache, row: int, anchors: list[int]) -> Draft:
         """Run the blocks of many anchors of one text in one pass: what each would have drafted there.
+
+        Args: as for ``hidden_within``.
+        """
+        hidden_BKH = self.hidden_within(text_T, cache, row, anchors)
+        return Draft(hidden_BKH, self.logits(hidden_BKH))
+
+    @torch.inference_mode()
+    def hidden_within(self, text_T: Tensor, cache: Cache, row: int, anchors: list[int]) -> Tensor:
+        """Run the blocks of many anchors of one text in one pass, up to the head; return ``Draft.hidden_BKH``.
 
         Args:
             text_T: token ids of the whole text.
@@ -191,7 +202,7 @@ class DFlash:
         columns = slice(len(text_T), packed.span)
         shared = Pass(cache, slice(row, row + 1), columns, packed.span, cos, sin)
         embedded_BNH = self._embed(text_T[packed.anchors_B])
-        return self._predict(self._run(embedded_BNH, shared, lambda mask: packed.visible(mask, self._norm.dtype)))
+        return self._predicting(self._run(embedded_BNH, shared, lambda mask: packed.visible(mask, self._norm.dtype)))
 
     def _run(self, hidden_BNH: Tensor, shared: Pass, visible: Callable[[LayerMask], Visible]) -> Tensor:
         """All layers and the final norm over the embedded slots."""
@@ -205,9 +216,8 @@ class DFlash:
             update = around.mlp(normed_BNH, partial(computing.mlp, block=block))
         return computing.add_norm(hidden_BNH, update, self._norm, eps)[1]
 
-    def _predict(self, hidden_BNH: Tensor) -> Draft:
-        hidden_BKH = hidden_BNH[:, self.config.block_size - self.config.max_tokens :]
-        return Draft(hidden_BKH, self._logits(hidden_BKH))
+    def _predicting(self, hidden_BNH: Tensor) -> Tensor:
+        return hidden_BNH[:, self.config.block_size - self.config.max_tokens :]
 
     def _masks(self, depths_BN: Tensor, lengths_B: Tensor, span: int, shortest: int) -> dict[bool, Masks]:
         batch, width = depths_BN.shape
@@ -228,7 +238,8 @@ class DFlash:
             hidden_BNH[:, 1:] = self._mask_embedding * config.embedding_scale
         return hidden_BNH
 
-    def _logits(self, hidden_BKH: Tensor) -> Tensor:
+    def logits(self, hidden_BKH: Tensor) -> Tensor:
+        """Logits of hidden states, of any number of rows and slots, over the drafter's own words, [B, K, V]."""
         config = self.config
         if self._head is None:
             logits_BKV = self._target.logits(hidden_BKH.to(self._target.activations))

@@ -1,0 +1,1 @@
+"""Servers of other engines: found, started, waited for, watched, stopped. No torch."""
