@@ -25,7 +25,7 @@ class Nothing:
         pass
 
 
-def proposer_of(method, target, network, heads, slots, rows):
+def proposer_of(method, network, heads, slots, rows):
     """Memory and device form: plain, mtp:K, dflash, ddtree:N."""
     name, _, number = method.partition(":")
     setting = Setting(slots, ROOM, network, DraftOptions())
@@ -41,7 +41,7 @@ def proposer_of(method, target, network, heads, slots, rows):
 def texts(target, method, prompts, tokens, *, network=None, heads=None, slots=4, first=1, late=False):
     """Decode all prompts together, from slot ``first`` on; rows that have enough stop, the others go on."""
     rows, device = slice(first, first + len(prompts)), target.device
-    memory, proposer = proposer_of(method, target, network, heads, slots, rows)
+    memory, proposer = proposer_of(method, network, heads, slots, rows)
     cache = target.new_cache(slots=slots, max_len=ROOM + 40)
     stepper = Stepper(target, cache, proposer.taps, device)
     rounds = DeviceRounds(target, cache, proposer, rows, device)
@@ -60,7 +60,7 @@ def texts(target, method, prompts, tokens, *, network=None, heads=None, slots=4,
         ticket = graphed.launch()
         read, pending = (pending, ticket) if late else (ticket, None)
         for row, (text, new) in enumerate(zip(out, read.read(), strict=True)):
-            text += new
+            text.extend(new)
             if len(text) >= tokens:
                 rounds.end(row)
         if all(len(text) >= tokens for text in out):

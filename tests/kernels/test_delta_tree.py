@@ -56,7 +56,8 @@ class Layer:
         factors, rate, bias, norm = (weight.double() for weight in self.weights)
         values = shape.values * shape.value_size
         inputs, gate, beta, decay = x.split((shape.channels, values, shape.values, shape.values), -1)
-        mixed = tree_convolution(inputs, self.stored[layer, 1:3].double(), factors, self.slots)
+        both = torch.cat((self.stored[layer, 1:3].double(), inputs), 1)
+        mixed = tree_convolution(both, factors, self.slots)
         keys = shape.keys * shape.key_size
         query, key = (
             part / (part.square().sum(-1, keepdim=True) + 1e-6).sqrt()
@@ -122,7 +123,8 @@ def test_commits_a_path_in_all_layers():
             kept = gdn_tree.Tape(*(part[place].double() for part in tape[:3]))
             wanted = gdn_tree.commit(before[place, 1:3].double(), kept, path, count)
             assert error(layer.states[place, 1:3], wanted) < largest(torch.float32)
-            inputs = commit_inputs(stored[place, 1:3], tape.inputs_LBNC[place], path, count)
+            both = torch.cat((stored[place, 1:3], tape.inputs_LBNC[place]), 1)
+            inputs = commit_inputs(both, SMALL.width, path, count)
             assert torch.equal(layer.stored[place, 1:3], inputs)
         assert torch.equal(layer.states[:, [0, 3, 4]], before[:, [0, 3, 4]])
         assert torch.equal(layer.stored[:, [0, 3, 4]], stored[:, [0, 3, 4]])

@@ -167,5 +167,8 @@ class _Chain:
     def of(self, tokens_BN: Tensor) -> DraftTree:
         """Chains of these tokens."""
         if self._shape is None:
-            self._shape = replace(DraftTree.chain(tokens_BN), kept=False)
+            whole = DraftTree.chain(tokens_BN)
+            self._shape = replace(
+                whole, kept=False, depths_BN=whole.depths_BN.contiguous(), visible_BNN=whole.visible_BNN.contiguous()
+            )
         return replace(self._shape, tokens_BN=tokens_BN)

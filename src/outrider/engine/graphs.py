@@ -64,14 +64,14 @@ class GraphedRounds:
         self._launched += 1
         tokens_BP.copy_(self.rounds.tokens_BP, non_blocking=True)
         counts_B.copy_(self.rounds.counts_B, non_blocking=True)
-        done = torch.cuda.Event() if self._device.type == "cuda" else None
+        done = torch.cuda.Event() if self._device.type == "cuda" else None  # type: ignore[no-untyped-call]
         if done is not None:
             done.record()
         return Ticket(tokens_BP, counts_B, done)
 
     def _step_aside(self) -> None:
         """Run a round on a stream of its own, as captures want their warm-up."""
-        aside = torch.cuda.Stream(self._device)
+        aside = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(aside):
             self.rounds.step()

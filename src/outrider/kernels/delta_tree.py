@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from outrider.kernels.launch import power, tile
+from outrider.kernels.launch import SMALLEST, power, room, tile
 
 MOST_NODES = 64  # of one system that is solved in a program's registers
 
@@ -109,34 +109,56 @@ def delta_tree(  # noqa: PLR0917 -- the parts of a layer
     batch, nodes, _ = projected_BNX.shape
     out = projected_BNX.new_empty(batch, nodes, shape.values * shape.value_size)
     parts = 2 if shape.value_size > 64 else 1  # noqa: PLR2004 -- half a state of 128 by 128 is what fits beside the rest
-    _kernels()[0][(batch, shape.values)](
-        projected_BNX,
-        committed.stored_BXC,
-        committed.state_BVDE,
-        *weights,
-        descent.slots_BNW.contiguous(),
-        descent.sees_BNN.contiguous().view(torch.uint8),
-        *(part[layer] for part in tape),
-        out,
-        nodes,
-        projected_BNX.stride(1),
-        committed.stored_BXC.stride(0),
-        committed.stored_BXC.stride(1),
-        committed.state_BVDE.stride(0),
-        eps,
-        KEYS=shape.keys,
-        VALUES=shape.values,
-        KEY_SIZE=shape.key_size,
-        VALUE_SIZE=shape.value_size,
-        W=shape.width,
-        NODES=tile(nodes),
-        KEY_WIDTH=tile(shape.key_size),
-        PART=tile(shape.value_size) // parts,
-        PARTS=parts,
-        EXACT="tf32x3",  # float32 by tensor cores: the parts that tf32 drops are multiplied too
-        num_warps=8,
-    )
+    key_tape, update_tape, decay_tape, inputs_tape = (part[layer] for part in tape)
+    factors, decay_rate, decay_bias, head_norm = weights
+    slots, sees = descent.slots_BNW.contiguous(), descent.sees_BNN.contiguous().view(torch.uint8)
+    state, stored = committed
+    grid = (batch, shape.values)
+    strides = (projected_BNX.stride(1), stored.stride(0), stored.stride(1))
+    sizes = {
+        "KEYS": shape.keys,
+        "VALUES": shape.values,
+        "KEY_SIZE": shape.key_size,
+        "VALUE_SIZE": shape.value_size,
+        "W": shape.width,
+        "NODES": tile(nodes),
+        "KEY_WIDTH": tile(shape.key_size),
+        # float32 by tensor cores, in parts: all digits where float32 flows, sixteen bits where half precision does.
+        "EXACT": "tf32x3" if projected_BNX.dtype == torch.float32 else "bf16x3",
+    }
+    values = {"PART": tile(shape.value_size) // parts, "PARTS": parts}
+    few, prepare, rest, *_ = _kernels()
+    if nodes <= SMALLEST:
+        few[grid](
+            projected_BNX, stored, state, factors, decay_rate, decay_bias, head_norm, slots, sees,
+            key_tape, update_tape, decay_tape, inputs_tape, out,
+            nodes, *strides, state.stride(0), eps, **sizes, **values, num_warps=4,
+        )  # fmt: skip
+        return out
+    queries, systems, gated = _spare(projected_BNX.device, shape, batch, nodes)
+    prepare[grid](
+        projected_BNX, stored, factors, decay_rate, decay_bias, slots, sees,
+        key_tape, decay_tape, inputs_tape, queries, systems, gated,
+        nodes, *strides, **sizes, num_warps=8,
+    )  # fmt: skip
+    rest[grid](
+        projected_BNX, stored, state, factors, head_norm, slots,
+        key_tape, update_tape, inputs_tape, queries, systems, gated, out,
+        nodes, *strides, state.stride(0), eps, **sizes, **values, num_warps=8,
+    )  # fmt: skip
     return out
+
+
+def _spare(device: torch.device, shape: DeltaShape, batch: int, nodes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Room for queries, two squares a head (inverse, who reads whom), two numbers a node and head."""
+    width = tile(nodes)
+    counts = (
+        batch * nodes * shape.keys * shape.key_size,
+        batch * shape.values * 2 * width * width,
+        batch * shape.values * 2 * width,
+    )
+    spare, first, second = room(device).sums(sum(counts)), counts[0], counts[0] + counts[1]
+    return spare[:first], spare[first:second], spare[second:]
 
 
 def commit_layers(  # noqa: PLR0917 -- the parts of a commit
@@ -150,7 +172,7 @@ def commit_layers(  # noqa: PLR0917 -- the parts of a commit
     """Advance all layers along the first ``counts`` nodes of each path, in place; 0 leaves a row as it is."""
     layers, rows, nodes = tape.inputs_LBNC.shape[:3]
     path_BP, wide = path_BP.contiguous(), min(64, tile(shape.value_size))
-    _, states_kernel, inputs_kernel = _kernels()
+    *_, states_kernel, inputs_kernel = _kernels()
     states_kernel[(layers * rows, shape.values, -(-shape.value_size // wide))](
         states_LBVDE,
         *tape[:3],
@@ -188,8 +210,14 @@ def commit_layers(  # noqa: PLR0917 -- the parts of a commit
 
 
 @cache
-def _kernels() -> tuple[Any, Any, Any]:
+def _kernels() -> tuple[Any, ...]:
     """Build the kernels when they are first wanted: Triton is on GPU machines alone."""
     from outrider.kernels import delta_tree_kernel as built
 
-    return built.delta_tree_kernel, built.commit_states_kernel, built.commit_inputs_kernel
+    return (
+        built.few_nodes_kernel,
+        built.prepare_kernel,
+        built.values_kernel,
+        built.commit_states_kernel,
+        built.commit_inputs_kernel,
+    )

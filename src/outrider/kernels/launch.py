@@ -31,8 +31,8 @@ def tile(number: int) -> int:
 
 
 def exact(dtype: torch.dtype) -> str:
-    """How products of this type are made: float32 as float32, others as they are."""
-    return "ieee" if dtype == torch.float32 else "tf32"
+    """How products of this type are made: float32 in parts that tensor cores take, without loss; others as they are."""
+    return "tf32x3" if dtype == torch.float32 else "tf32"
 
 
 @cache

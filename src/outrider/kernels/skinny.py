@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from outrider.kernels.launch import exact, processors, room, tile
+from outrider.kernels.plans import Size, measured
 
 MOST = 64  # tokens; above, the library's products are as fast
 SCALE_BLOCK = 128  # outputs and inputs that share a scale
@@ -108,7 +109,7 @@ def skinny(
     """
     tokens, inputs = rows.shape
     outputs = len(weight) // 2 if gated else len(weight)
-    cut = cut or plan(outputs, inputs, tokens, rows.device, narrow=scale is not None)
+    cut = cut or _cut(Size(outputs, inputs, min(MOST, tile(tokens)), gated, scale is not None), rows.device)
     width = cut.outputs // 2 if gated else cut.outputs  # two tiles are on their way then
     token_tile = min(MOST, tile(tokens))
     tiles = -(-outputs // width), -(-tokens // token_tile)
@@ -143,6 +144,14 @@ def skinny(
         num_stages=cut.stages,
     )
     return result
+
+
+def _cut(size: Size, device: torch.device) -> Plan:
+    """As it was measured, or as it is thought to be best."""
+    found = measured.get(size)
+    if found is not None:
+        return Plan(*found)
+    return plan(size.outputs, size.inputs, size.tokens, device, narrow=size.narrow)
 
 
 @cache

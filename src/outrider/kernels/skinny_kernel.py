@@ -14,8 +14,10 @@ def _product(sums, weights, x, scale, mask, SCALED: tl.constexpr, EVEN: tl.const
     """Add one tile of weights [BO, BK] times tokens [BK, BT]."""
     w = tl.load(weights) if EVEN else tl.load(weights, mask=mask, other=0.0)
     if SCALED:
-        return sums + tl.dot(w.to(x.dtype), x, input_precision=EXACT) * tl.load(scale)
-    return tl.dot(w, x, sums, input_precision=EXACT)
+        result = sums + tl.dot(w.to(x.dtype), x, input_precision=EXACT) * tl.load(scale)
+    else:
+        result = tl.dot(w, x, sums, input_precision=EXACT)
+    return result
 
 
 @triton.jit
@@ -52,7 +54,7 @@ def skinny_kernel(
     end = tl.minimum(start + piece, inputs)
     real_output, real_token = output < outputs, token < tokens
     weights = weight + output[:, None].to(tl.int64) * inputs + place[None, :]
-    ups = weights + outputs.to(tl.int64) * inputs
+    ups = weight + (output[:, None].to(tl.int64) + outputs) * inputs + place[None, :]
     vectors = rows + token[None, :] * inputs + place[:, None]
     # One scale a block of BK by BK weights, and no tile crosses a block.
     scales = scale + (across * BO // BK) * scale_row
@@ -72,9 +74,9 @@ def skinny_kernel(
     real = real_output[:, None] & real_token[None, :]
     wanted = result + token[None, :].to(tl.int64) * result_row + output[:, None]
     if PIECES > 1:
-        size = tokens.to(tl.int64) * outputs
-        places = token[None, :].to(tl.int64) * outputs + output[:, None]
-        tl.store(parts + which * size + places, sums, mask=real)
+        size = tokens * outputs
+        places = parts + token[None, :] * outputs + output[:, None]
+        tl.store(places + which * size, sums, mask=real)
         tl.debug_barrier()  # all threads have stored before one of them says so
         counter = counters + below * tl.num_programs(0) + across
         done = tl.atomic_add(counter, 1, sem="acq_rel")
@@ -82,7 +84,7 @@ def skinny_kernel(
             tl.debug_barrier()
             sums = tl.zeros((BO, BT), tl.float32)
             for part in range(PIECES):
-                sums += tl.load(parts + part * size + places, mask=real, other=0.0, cache_modifier=".cg")
+                sums += tl.load(places + part * size, mask=real, other=0.0, cache_modifier=".cg")
             if BIASED:
                 sums += tl.load(bias + output, mask=real_output, other=0.0)[:, None].to(tl.float32)
             tl.store(wanted, sums.to(result.dtype.element_ty), mask=real)

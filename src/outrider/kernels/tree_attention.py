@@ -87,7 +87,8 @@ def attention(
     batch, nodes, heads, size = query_BNAD.shape
     groups, places = key_BGSD.shape[1], sight.sees_BNM.shape[2]
     queries = nodes * (heads // groups)
-    rows = min(128, tile(queries))
+    wide = query_BNAD.dtype == torch.float32
+    rows = min(32 if wide else 128, tile(queries))  # shared memory holds as much
     blocks = -(-queries // rows)
     pieces = max(1, min(MOST_PIECES, processors(query_BNAD.device) // (batch * groups * blocks)))
     mixed_BNX = query_BNAD.new_empty(batch, nodes, heads * size)
@@ -118,10 +119,10 @@ def attention(
         SIZE=size,
         WIDTH=tile(size),
         ROWS=rows,
-        COLUMNS=32 if narrow or query_BNAD.dtype == torch.float32 else 64,
+        COLUMNS=32 if narrow or wide else 64,
         WINDOWED=window is not None,
         EXACT=exact(query_BNAD.dtype),
-        num_warps=8 if rows > 64 else 4,  # noqa: PLR2004 -- sums of a program in registers
+        num_warps=8 if rows > 32 else 4,  # noqa: PLR2004 -- sums of a program in registers
         num_stages=2,
     )
     merge_kernel[(vectors,)](
