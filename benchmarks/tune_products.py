@@ -56,7 +56,7 @@ def tune(shapes: Shapes, out: Path, *, narrow: bool) -> None:
 def sizes(shapes: Shapes, *, narrow: bool) -> list[Size]:
     """Products of a target, its heads and its drafter."""
     matrices = set(_matrices(shapes))
-    both = [(outputs, inputs, gated, False) for outputs, inputs, gated in matrices]
+    both = [] if narrow else [(outputs, inputs, gated, False) for outputs, inputs, gated in matrices]
     if narrow:
         both += [(outputs // 128 * 128, inputs, gated, True) for outputs, inputs, gated in matrices
                  if outputs != shapes.target.vocab_size]  # fmt: skip

@@ -44,7 +44,7 @@ def texts(target, method, prompts, tokens, *, network=None, heads=None, slots=4,
     memory, proposer = proposer_of(method, network, heads, slots, rows)
     cache = target.new_cache(slots=slots, max_len=ROOM + 40)
     stepper = Stepper(target, cache, proposer.taps, device)
-    rounds = DeviceRounds(target, cache, proposer, rows, device)
+    rounds = DeviceRounds(target, cache, proposer, rows, device, idle=ROOM)
     with torch.inference_mode():
         for row, prompt in enumerate(prompts):
             slot = rows.start + row

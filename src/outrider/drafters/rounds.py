@@ -29,7 +29,7 @@ MOST_WIDTH = 128  # of a tree that one program builds
 class PlainRounds:
     """Plain decoding: the anchor alone."""
 
-    depth = 0
+    depth, width = 0, 1
     taps: tuple[int, ...] = ()
 
     def __init__(self) -> None:
@@ -41,6 +41,9 @@ class PlainRounds:
 
     def observe(self, decided: Decided) -> None:
         """Learn nothing."""
+
+    def took(self, counts: list[int]) -> None:
+        """Count nothing."""
 
 
 class MTPRounds:
@@ -55,7 +58,7 @@ class MTPRounds:
     taps: tuple[int, ...] = ()
 
     def __init__(self, heads: Heads, rows: slice, tokens: int) -> None:
-        self._heads, self._rows, self.depth = heads, rows, tokens
+        self._heads, self._rows, self.depth, self.width = heads, rows, tokens, tokens + 1
         self._chain = _Chain()
 
     def propose(self, anchors_B: Tensor, lengths_B: Tensor) -> DraftTree:
@@ -79,6 +82,10 @@ class MTPRounds:
         at_B11 = (counts_B - 1).clamp(min=0)[:, None, None].expand(-1, 1, said_BPH.shape[2])
         last_BH.copy_(torch.where(counts_B[:, None] > 0, said_BPH.gather(1, at_B11)[:, 0], last_BH))
 
+    def took(self, counts: list[int]) -> None:
+        """Count what the slots remember by now."""
+        self._heads.lengths.add(self._rows, counts)
+
 
 class BlockRounds:
     """Chains, or trees of a fixed width, from one pass of a draft network.
@@ -92,9 +99,10 @@ class BlockRounds:
 
     def __init__(self, blocks: Blocks, rows: slice, *, width: int | None = None, tokens: int | None = None) -> None:
         config = blocks.network.config
-        self._blocks, self._rows, self._width = blocks, rows, width
+        self._blocks, self._rows, self._tree = blocks, rows, width is not None
         deepest = config.max_tokens if width is None else min(config.max_tokens, width - 1)
         self.depth, self.taps = min(tokens or deepest, deepest), config.taps
+        self.width = width or self.depth + 1
         self._chain = _Chain()
 
     def propose(self, anchors_B: Tensor, lengths_B: Tensor) -> DraftTree:
@@ -102,15 +110,15 @@ class BlockRounds:
         network = self._blocks.network
         draft = network.draft(anchors_B, self._blocks.cache, self._rows, lengths_B, span=None)
         hidden_BKH, logits_BKV = draft.hidden_BKH[:, : self.depth], draft.logits_BKV[:, : self.depth]
-        width = self._width or self.depth + 1
-        if network.correction is None and self._width is None:
+        width = self.width
+        if network.correction is None and not self._tree:
             words_BK = best_word(logits_BKV)
             tokens_BK = words_BK if network.words is None else network.words[words_BK]
             return self._chain.of(torch.cat((anchors_B[:, None], tokens_BK), 1))
         if network.correction is not None:
             found = candidates(logits_BKV, network.correction.candidates or WORDS, network.words)
             scores = AfterPath(network.correction, hidden_BKH, found)
-            grown = grow(scores, anchors_B, depth=self.depth, budget=width - 1, spine=self._width is None)
+            grown = grow(scores, anchors_B, depth=self.depth, budget=width - 1, spine=not self._tree)
             return tree_of(anchors_B, grown, self.depth)
         found = candidates(logits_BKV, WORDS, network.words)
         if can_run(anchors_B.device) and width <= MOST_WIDTH:
@@ -130,6 +138,10 @@ class BlockRounds:
             -1,
         )
         network.remember(features_BPF, self._blocks.cache, self._rows, decided.lengths_B, span=None)
+
+    def took(self, counts: list[int]) -> None:
+        """Count what the slots remember by now."""
+        self._blocks.lengths.add(self._rows, counts)
 
 
 def candidates(logits_BLV: Tensor, count: int, words_V: Tensor | None) -> Candidates:

@@ -47,6 +47,11 @@ class Proposer(Protocol):
         ...
 
     @property
+    def width(self) -> int:
+        """Nodes of a tree, root included."""
+        ...
+
+    @property
     def taps(self) -> tuple[int, ...]:
         """Blocks of the target whose output it reads."""
         ...
@@ -59,6 +64,10 @@ class Proposer(Protocol):
         """Learn what was decided."""
         ...
 
+    def took(self, counts: list[int]) -> None:
+        """The host has read what a round brought: tokens of each row."""
+        ...
+
 
 class DeviceRounds:
     """Rounds of a fixed batch.
@@ -69,6 +78,7 @@ class DeviceRounds:
         proposer: what drafts.
         rows: the slots of the batch.
         device: where all of it lives.
+        idle: where rows that do not run leave their nodes: columns that nobody's text reaches, as N of any cache.
 
     Attributes:
         anchors_B: last token of each row.
@@ -77,21 +87,30 @@ class DeviceRounds:
         tokens_BP, counts_B: what the last round decided (see ``Decided``).
     """
 
-    def __init__(self, target: Target, cache: Cache, proposer: Proposer, rows: slice, device: torch.device) -> None:
+    def __init__(
+        self, target: Target, cache: Cache, proposer: Proposer, rows: slice, device: torch.device, *, idle: int
+    ) -> None:
         self._target, self._cache, self._proposer, self.rows = target, cache, proposer, rows
         batch = rows.stop - rows.start
         self.anchors_B, self.lengths_B, self.active_B, self.counts_B = torch.zeros(
             4, batch, dtype=torch.int64, device=device
         ).unbind(0)
         self.tokens_BP = torch.zeros(batch, proposer.depth + 1, dtype=torch.int64, device=device)
+        self._idle = idle
+        self.end_all()
 
     def begin(self, row: int, anchor: int, length: int) -> None:
         """A row runs from here on: its prompt but for the anchor is in the cache, and the proposer has seen it."""
         self.anchors_B[row], self.lengths_B[row], self.active_B[row] = anchor, length, 1
 
     def end(self, row: int) -> None:
-        """A row stops; it stays where it is, and its rounds decide nothing."""
-        self.active_B[row] = 0
+        """A row stops: it is run on with the others, out of the way, and its rounds decide nothing."""
+        self.active_B[row], self.lengths_B[row] = 0, self._idle
+
+    def end_all(self) -> None:
+        """No row runs."""
+        self.active_B.zero_()
+        self.lengths_B.fill_(self._idle)
 
     @torch.inference_mode()
     def step(self) -> None:

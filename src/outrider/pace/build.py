@@ -85,7 +85,7 @@ def rounds_of(models: Models, method: Method, *, context: int, batch: int, spare
     cache = models.target.new_cache(slots=batch, max_len=room)
     for one in (cache, *caches):
         one.fill_randomly()
-    rounds = DeviceRounds(models.target, cache, proposer, rows, models.device)
+    rounds = DeviceRounds(models.target, cache, proposer, rows, models.device, idle=context)
     for row in range(batch):
         rounds.begin(row, anchor=1 + row, length=context)
     return GraphedRounds(rounds)
