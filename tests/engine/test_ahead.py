@@ -1,4 +1,4 @@
-"""Rounds that the host reads late change no text: endings, slots used again, prompts in chunks, other requests between."""
+"""Rounds that the host reads late change no text: endings, slots used again, prompts in chunks, other requests."""
 
 import pytest
 import torch
@@ -27,9 +27,7 @@ def engine_on(device, name, *, slots=3, max_len=64):
     target = tiny_target(13, device=device, **TARGETS["qwen3_5"])
     drafter = drafter_of(name.split()[0], target, slots=slots, max_len=max_len, sampled=False, **METHODS[name])
     costs = Costs(learn=False)
-    return Engine(
-        target, drafter, slots=slots, max_len=max_len, device=device, costs=costs, on_device=True
-    )
+    return Engine(target, drafter, slots=slots, max_len=max_len, device=device, costs=costs, on_device=True)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +58,8 @@ def test_texts_and_rounds_are_those_of_plain_decoding(device, name, wanted, monk
 def test_sampled_requests_come_between(name, wanted):
     engine = engine_on(CPU, name)
     drawn = SamplingParams(max_tokens=9, temperature=0.8, seed=5)
-    requests = [(PROMPTS[0], SamplingParams(max_tokens=18)), (PROMPTS[2], drawn), (PROMPTS[5], SamplingParams(max_tokens=30))]  # fmt: skip
+    greedy = [SamplingParams(max_tokens=limit) for limit in (18, 30)]
+    requests = [(PROMPTS[0], greedy[0]), (PROMPTS[2], drawn), (PROMPTS[5], greedy[1])]
     found = finish(engine, requests)
     assert found[0].output == wanted[0]
     assert found[2].output == wanted[5]

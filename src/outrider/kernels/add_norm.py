@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from outrider.kernels.launch import power
+from outrider.kernels.launch import early, power
 
 
 def add_norm(update: Tensor, hidden: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -34,6 +34,7 @@ def add_norm(update: Tensor, hidden: Tensor | None, weight: Tensor, eps: float) 
         eps,
         ADDED=hidden is not None,
         WIDTH=power(width),
+        **early(update.device),
         num_warps=8,
     )
     return total, normed

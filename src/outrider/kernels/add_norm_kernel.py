@@ -5,10 +5,24 @@
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin
+
 
 @triton.jit
-def add_norm_kernel(update, hidden, weight, total, normed, width, eps, ADDED: tl.constexpr, WIDTH: tl.constexpr):
+def add_norm_kernel(
+    update,
+    hidden,
+    weight,
+    total,
+    normed,
+    width,
+    eps,
+    ADDED: tl.constexpr,
+    WIDTH: tl.constexpr,
+    EARLY: tl.constexpr,
+):
     """Sum, rounded as it is stored, and its RMS norm."""
+    begin(EARLY)
     row = tl.program_id(0).to(tl.int64) * width
     place = tl.arange(0, WIDTH)
     real = place < width

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from outrider.kernels.launch import power
+from outrider.kernels.launch import early, power
 
 
 class BestTree(NamedTuple):
@@ -51,6 +51,7 @@ def best_tree(words_BLK: Tensor, log_probs_BLK: Tensor, anchors_B: Tensor, width
         candidates,
         width,
         OPEN=power(width),
+        **early(anchors_B.device),
         num_warps=4 if width > 32 else 1,  # noqa: PLR2004 -- one path a thread
     )
     return BestTree(tokens, parents, depths, visible, counts)

@@ -5,6 +5,8 @@
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin
+
 
 @triton.jit
 def best_tree_kernel(
@@ -20,8 +22,10 @@ def best_tree_kernel(
     candidates,
     width,
     OPEN: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Take the best open path, open its next sibling in its place and its first child in a new one."""
+    begin(EARLY)
     row = tl.program_id(0).to(tl.int64)
     words += row * slots * candidates
     log_probs += row * slots * candidates

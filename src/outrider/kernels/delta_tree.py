@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from outrider.kernels.launch import SMALLEST, power, room, tile
+from outrider.kernels.launch import SMALLEST, early, power, room, tile
 
 MOST_NODES = 64  # of one system that is solved in a program's registers
 
@@ -128,23 +128,24 @@ def delta_tree(  # noqa: PLR0917 -- the parts of a layer
     }
     values = {"PART": tile(shape.value_size) // parts, "PARTS": parts}
     few, prepare, rest, *_ = _kernels()
+    launched = early(projected_BNX.device)
     if nodes <= SMALLEST:
         few[grid](
             projected_BNX, stored, state, factors, decay_rate, decay_bias, head_norm, slots, sees,
             key_tape, update_tape, decay_tape, inputs_tape, out,
-            nodes, *strides, state.stride(0), eps, **sizes, **values, num_warps=4,
+            nodes, *strides, state.stride(0), eps, **sizes, **values, **launched, num_warps=4,
         )  # fmt: skip
         return out
     queries, systems, gated = _spare(projected_BNX.device, shape, batch, nodes)
     prepare[grid](
         projected_BNX, stored, factors, decay_rate, decay_bias, slots, sees,
         key_tape, decay_tape, inputs_tape, queries, systems, gated,
-        nodes, *strides, **sizes, num_warps=8,
+        nodes, *strides, **sizes, **launched, num_warps=8,
     )  # fmt: skip
     rest[grid](
         projected_BNX, stored, state, factors, head_norm, slots,
         key_tape, update_tape, inputs_tape, queries, systems, gated, out,
-        nodes, *strides, state.stride(0), eps, **sizes, **values, num_warps=8,
+        nodes, *strides, state.stride(0), eps, **sizes, **values, **launched, num_warps=8,
     )  # fmt: skip
     return out
 
@@ -189,6 +190,7 @@ def commit_layers(  # noqa: PLR0917 -- the parts of a commit
         VALUE_SIZE=shape.value_size,
         KEY_WIDTH=tile(shape.key_size),
         WIDE=wide,
+        **early(path_BP.device),
         num_warps=4,
     )
     inputs_kernel[(layers * rows, -(-shape.channels // 1024))](
@@ -205,6 +207,7 @@ def commit_layers(  # noqa: PLR0917 -- the parts of a commit
         KEPT=shape.width - 1,
         KEPT_WIDTH=power(shape.width - 1),
         WIDE=1024,
+        **early(path_BP.device),
         num_warps=4,
     )
 

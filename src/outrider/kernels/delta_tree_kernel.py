@@ -8,6 +8,8 @@ Only ``delta_tree`` imports them, where Triton is.
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin
+
 
 @triton.jit
 def _convolve(
@@ -247,8 +249,10 @@ def few_nodes_kernel(
     PART: tl.constexpr,
     PARTS: tl.constexpr,
     EXACT: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """All nodes of one row and value head, from one read of the committed state."""
+    begin(EARLY)
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     CHANNELS: tl.constexpr = 2 * KEYS * KEY_SIZE + VALUES * VALUE_SIZE
     key_head = head // (VALUES // KEYS)
@@ -309,8 +313,10 @@ def prepare_kernel(
     NODES: tl.constexpr,
     KEY_WIDTH: tl.constexpr,
     EXACT: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Of many nodes what does not depend on values: a program would not hold both that and the values."""
+    begin(EARLY)
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     CHANNELS: tl.constexpr = 2 * KEYS * KEY_SIZE + VALUES * VALUE_SIZE
     key_head = head // (VALUES // KEYS)
@@ -375,8 +381,10 @@ def values_kernel(
     PART: tl.constexpr,
     PARTS: tl.constexpr,
     EXACT: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """The rest of many nodes, from what ``prepare_kernel`` left."""
+    begin(EARLY)
     row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     key_head = head // (VALUES // KEYS)
     node, dim = tl.arange(0, NODES), tl.arange(0, KEY_WIDTH)
@@ -418,8 +426,10 @@ def commit_states_kernel(
     VALUE_SIZE: tl.constexpr,
     KEY_WIDTH: tl.constexpr,
     WIDE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Walk a path: decay, then add what the node wrote. One program a layer, row, head and part of the values."""
+    begin(EARLY)
     layer_row, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     layer, row = layer_row // rows, layer_row % rows
     count = tl.load(counts + row)
@@ -455,8 +465,10 @@ def commit_inputs_kernel(
     KEPT: tl.constexpr,
     KEPT_WIDTH: tl.constexpr,
     WIDE: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Keep the last inputs of [stored | path]; all are read before any is written."""
+    begin(EARLY)
     layer_row = tl.program_id(0).to(tl.int64)
     layer, row = layer_row // rows, layer_row % rows
     count = tl.load(counts + row)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from outrider.kernels.launch import power
+from outrider.kernels.launch import early, power
 
 
 class HeadShape(NamedTuple):
@@ -67,6 +67,7 @@ def head_inputs(  # noqa: PLR0917 -- what attention is made of
         WIDTH=power(shape.size),
         TURNED=cos.shape[-1],
         NORMED=norms is not None,
+        **early(vectors_BNX.device),
         num_warps=1 if shape.size <= 128 else 2,  # noqa: PLR2004 -- four numbers a thread
     )
     return queries

@@ -5,6 +5,8 @@
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin
+
 
 @triton.jit
 def head_inputs_kernel(
@@ -29,8 +31,10 @@ def head_inputs_kernel(
     WIDTH: tl.constexpr,
     TURNED: tl.constexpr,
     NORMED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Norm and turn a head of a node; a query goes to its place, a key and a value to the cache."""
+    begin(EARLY)
     vector = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     place = tl.arange(0, WIDTH)

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+DEFAULT_OVERLAP = "0"
 SMALLEST = 16  # rows and columns of the smallest product that tensor cores take
 
 
@@ -33,6 +34,19 @@ def tile(number: int) -> int:
 def exact(dtype: torch.dtype) -> str:
     """How products of this type are made: float32 in parts that tensor cores take, without loss; others as they are."""
     return "tf32x3" if dtype == torch.float32 else "tf32"
+
+
+@cache
+def early(device: torch.device) -> dict[str, bool]:
+    """How kernels are launched there: early, while the one before still runs, on Hopper and later.
+
+    What a kernel does before it waits for the one before, such as fetching weights, then takes no time of its own.
+    ``OUTRIDER_OVERLAP=0`` launches them one after the other.
+    """
+    wanted = os.environ.get("OUTRIDER_OVERLAP", DEFAULT_OVERLAP) == "1"
+    if wanted and device.type == "cuda" and torch.cuda.get_device_capability(device) >= (9, 0):
+        return {"EARLY": True, "launch_pdl": True}
+    return {"EARLY": False}
 
 
 @cache

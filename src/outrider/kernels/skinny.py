@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from outrider.kernels.launch import exact, processors, room, tile
+from outrider.kernels.launch import early, exact, power, processors, room, tile
 from outrider.kernels.plans import Size, measured
 
 MOST = 64  # tokens; above, the library's products are as fast
+AHEAD, LINE = 1024, 128  # bytes of each output's weights that are fetched ahead, and of a line of the cache
 SCALE_BLOCK = 128  # outputs and inputs that share a scale
 
 
@@ -139,7 +140,10 @@ def skinny(
         BIASED=bias is not None,
         SCALED=scale is not None,
         EVEN=outputs % width == 0 and piece % cut.inputs == 0 and inputs % cut.inputs == 0,
+        AHEAD=max(1, power(min(AHEAD, piece * weight.itemsize) // LINE + 1) // 2),  # a power of two that is not more
+        LINE=LINE // weight.itemsize,
         EXACT=exact(rows.dtype),
+        **early(rows.device),
         num_warps=cut.warps,
         num_stages=cut.stages,
     )

@@ -8,6 +8,8 @@ Only ``skinny`` imports it, where Triton is.
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin, fetch_ahead
+
 
 @triton.jit
 def _product(sums, weights, x, scale, mask, SCALED: tl.constexpr, EVEN: tl.constexpr, EXACT: tl.constexpr):
@@ -43,7 +45,10 @@ def skinny_kernel(
     BIASED: tl.constexpr,
     SCALED: tl.constexpr,
     EVEN: tl.constexpr,
+    AHEAD: tl.constexpr,
+    LINE: tl.constexpr,
     EXACT: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Rows times weights; the last program of a tile to end adds the pieces up, always in the same order."""
     across, below, which = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -53,12 +58,18 @@ def skinny_kernel(
     start = which * piece
     end = tl.minimum(start + piece, inputs)
     real_output, real_token = output < outputs, token < tokens
-    weights = weight + output[:, None].to(tl.int64) * inputs + place[None, :]
-    ups = weight + (output[:, None].to(tl.int64) + outputs) * inputs + place[None, :]
+    first = weight + output[:, None].to(tl.int64) * inputs
+    first_up = weight + (output[:, None].to(tl.int64) + outputs) * inputs
     vectors = rows + token[None, :] * inputs + place[:, None]
     # One scale a block of BK by BK weights, and no tile crosses a block.
     scales = scale + (across * BO // BK) * scale_row
     up_scales = scales + (outputs // BK) * scale_row
+    if EVEN:
+        ahead = start + tl.arange(0, AHEAD)[None, :] * LINE
+        fetch_ahead(first + ahead, EARLY)
+        if GATED:
+            fetch_ahead(first_up + ahead, EARLY)
+    begin(EARLY)
     sums = tl.zeros((BO, BT), tl.float32)
     up_sums = tl.zeros((BO, BT), tl.float32)
     for at in range(start, end, BK):
@@ -66,9 +77,11 @@ def skinny_kernel(
         seen = real_token[None, :] if EVEN else inside[:, None] & real_token[None, :]
         x = tl.load(vectors + at, mask=seen, other=0.0)
         mask = real_output[:, None] & inside[None, :]
-        sums = _product(sums, weights + at, x, scales + at // BK, mask, SCALED, EVEN, EXACT)
+        sums = _product(sums, first + at + place[None, :], x, scales + at // BK, mask, SCALED, EVEN, EXACT)
         if GATED:
-            up_sums = _product(up_sums, ups + at, x, up_scales + at // BK, mask, SCALED, EVEN, EXACT)
+            up_sums = _product(
+                up_sums, first_up + at + place[None, :], x, up_scales + at // BK, mask, SCALED, EVEN, EXACT
+            )
     if GATED:
         sums = sums * tl.sigmoid(sums) * up_sums
     real = real_output[:, None] & real_token[None, :]

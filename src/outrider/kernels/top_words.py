@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from outrider.kernels.launch import power
+from outrider.kernels.launch import early, power
 
 STRETCH = 4096  # words that one program reads
 
@@ -58,6 +58,7 @@ def top_words(logits_RV: Tensor, count: int) -> Top:
         logits_RV.new_empty(rows, dtype=torch.float32),
     )
     stretch_kernel, merge_kernel = _kernels()
+    launched = early(logits_RV.device)
     stretch_kernel[(rows, stretches)](
         logits_RV,
         values,
@@ -68,6 +69,7 @@ def top_words(logits_RV: Tensor, count: int) -> Top:
         logits_RV.stride(0),
         COUNT=count,
         STRETCH=STRETCH,
+        **launched,
         num_warps=8,
     )
     merge_kernel[(rows,)](
@@ -80,6 +82,7 @@ def top_words(logits_RV: Tensor, count: int) -> Top:
         COUNT=count,
         WIDTH=power(stretches * count),
         STRETCHES=power(stretches),
+        **launched,
         num_warps=4,
     )
     return top

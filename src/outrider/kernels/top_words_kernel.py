@@ -8,10 +8,24 @@ Only ``top_words`` imports them, where Triton is.
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin
+
 
 @triton.jit
-def stretch_kernel(logits, values, words, largest, sums, size, row_size, COUNT: tl.constexpr, STRETCH: tl.constexpr):
+def stretch_kernel(
+    logits,
+    values,
+    words,
+    largest,
+    sums,
+    size,
+    row_size,
+    COUNT: tl.constexpr,
+    STRETCH: tl.constexpr,
+    EARLY: tl.constexpr,
+):
     """The best words of one stretch, best first, the first of equals; and its part of the softmax sum."""
+    begin(EARLY)
     row, stretch = tl.program_id(0).to(tl.int64), tl.program_id(1)
     stretches = tl.num_programs(1)
     place = stretch * STRETCH + tl.arange(0, STRETCH)
@@ -41,8 +55,10 @@ def merge_kernel(
     COUNT: tl.constexpr,
     WIDTH: tl.constexpr,
     STRETCHES: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """The best words of a row, and the logarithm of its softmax sum."""
+    begin(EARLY)
     row = tl.program_id(0).to(tl.int64)
     stretch = tl.arange(0, STRETCHES)
     real = stretch < stretches

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from outrider.kernels.launch import exact, power, processors, room, tile
+from outrider.kernels.launch import early, exact, power, processors, room, tile
 
 MOST_PIECES = 64
 
@@ -96,6 +96,7 @@ def attention(
     spare = room(query_BNAD.device).sums(vectors * pieces * (size + 1))
     parts, shares = spare[: vectors * pieces * size], spare[vectors * pieces * size :]
     tree_kernel, merge_kernel = _kernels()
+    launched = early(query_BNAD.device)
     narrow = rows > 64 and size > 128  # noqa: PLR2004 -- what shared memory holds
     tree_kernel[(blocks, pieces, batch * groups)](
         query_BNAD,
@@ -122,6 +123,7 @@ def attention(
         COLUMNS=32 if narrow or wide else 64,
         WINDOWED=window is not None,
         EXACT=exact(query_BNAD.dtype),
+        **launched,
         num_warps=8 if rows > 32 else 4,  # noqa: PLR2004 -- sums of a program in registers
         num_stages=2,
     )
@@ -137,6 +139,7 @@ def attention(
         WIDTH=tile(size),
         PIECES=power(pieces),
         GATED=gate_BNX is not None,
+        **launched,
         num_warps=4,
     )
     return mixed_BNX

@@ -8,6 +8,8 @@ Only ``tree_attention`` imports them, where Triton is.
 import triton
 import triton.language as tl
 
+from outrider.kernels.early_kernel import begin
+
 
 @triton.jit
 def _step(
@@ -64,8 +66,10 @@ def tree_attention_kernel(
     COLUMNS: tl.constexpr,
     WINDOWED: tl.constexpr,
     EXACT: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Mix what the queries of one key/value head see of one piece of the columns."""
+    begin(EARLY)
     piece, pieces = tl.program_id(1), tl.num_programs(1)
     row = (tl.program_id(2) // HEADS).to(tl.int64)
     head = tl.program_id(2) % HEADS
@@ -134,8 +138,10 @@ def merge_kernel(
     WIDTH: tl.constexpr,
     PIECES: tl.constexpr,
     GATED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """Weigh the pieces of one node and head, and gate the sum."""
+    begin(EARLY)
     vector = tl.program_id(0).to(tl.int64)
     dim, piece = tl.arange(0, WIDTH), tl.arange(0, PIECES)
     in_head, real = dim < SIZE, piece < pieces
