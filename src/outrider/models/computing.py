@@ -8,7 +8,7 @@ from outrider.engine.tree import DraftTree
 from outrider.kernels.launch import can_run
 from outrider.models.config import DeltaSizes
 from outrider.models.gdn import DeltaBlock, Lineage, delta
-from outrider.models.layers import Block, HasMlp, Pass, Sizes, add_norm, attend, mlp, node_columns
+from outrider.models.layers import Block, HasMlp, Pass, Sizes, add_norm, attend, keep, mlp, node_columns
 from outrider.models.masks import Visible
 
 
@@ -26,6 +26,10 @@ class Computing:
     def attend(self, normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Visible) -> Tensor:
         """Attention between its projections (``layers.attend``)."""
         return attend(normed, block, sizes, shared, visible)
+
+    def keep(self, vectors_BNX: Tensor, block: Block, sizes: Sizes, shared: Pass) -> None:
+        """Leave keys and values of known vectors in the cache (``layers.keep``)."""
+        keep(vectors_BNX, block, sizes, shared)
 
     def mlp(self, normed: Tensor, block: HasMlp) -> Tensor:
         """Gate, up, down (``layers.mlp``)."""

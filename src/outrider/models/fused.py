@@ -25,6 +25,9 @@ from outrider.models.masks import Visible
 class Fused(Computing):
     """By Triton kernels, in float32 and half precision."""
 
+    def __init__(self) -> None:
+        self._chains: dict[tuple[int, int], tuple[Tensor, Lineage]] = {}
+
     def columns(self, width: int, lengths_B: Tensor, span: int | None) -> Tensor | slice:  # noqa: ARG002
         """On the device, whatever the host knows."""
         return node_columns(width, lengths_B, None)
@@ -59,6 +62,14 @@ class Fused(Computing):
         mixed_BNX = attention(query_BNAD, key_BGMD, value_BGMD, visible.sight, window=visible.window, gate_BNX=gate_BNX)
         return block.output(mixed_BNX.view(len(vectors), -1)).view(normed.shape)
 
+    def keep(self, vectors_BNX: Tensor, block: Block, sizes: Sizes, shared: Pass) -> None:
+        """Norm, rotation and cache write in one launch."""
+        assert isinstance(shared.columns, Tensor)  # noqa: S101 -- of our own making
+        norms = None if block.key_norm is None else (block.key_norm, block.key_norm)
+        cache = shared.cache.read(block.layer, shared.rows, slice(0, None))
+        shape = HeadShape(0, sizes.keys, sizes.head)
+        head_inputs(vectors_BNX, shape, norms, (shared.cos, shared.sin), shared.columns, cache, sizes.eps)
+
     def mlp(self, normed: Tensor, block: HasMlp) -> Tensor:
         """Gate and up in one product that ends with their gated result; down."""
         rows = normed.reshape(-1, normed.shape[-1])
@@ -68,7 +79,7 @@ class Fused(Computing):
 
     def lineage(self, tree: DraftTree, sizes: DeltaSizes, cache: Cache, batch: slice) -> Lineage:
         """Prepare a tape of all layers, which takes what they write and commits it in one launch."""
-        lineage = super().lineage(tree, sizes, cache, batch)
+        lineage = self._lineage(tree, sizes, cache, batch)
         if tree.kept or tree.width > kernel.MOST_NODES or cache.states is None:
             return lineage
         shape = kernel.DeltaShape(*_shape(sizes))
@@ -77,6 +88,16 @@ class Fused(Computing):
         tape = JointTape(shape, kernel.LayersTape.new(shape, layers, rows, tree.width, stored_LSXC))
         cache.states.leave_joint(tape)
         return replace(lineage, tape=tape)
+
+    def _lineage(self, tree: DraftTree, sizes: DeltaSizes, cache: Cache, batch: slice) -> Lineage:
+        """Chains of one shape come round after round: what they share is made once."""
+        if not tree.is_chain or tree.kept:
+            return super().lineage(tree, sizes, cache, batch)
+        key = (batch.stop - batch.start, tree.width)
+        known = self._chains.get(key)
+        if known is None or known[0] is not tree.parents_BN:
+            known = self._chains[key] = (tree.parents_BN, super().lineage(tree, sizes, cache, batch))
+        return known[1]
 
     def delta(  # noqa: PLR0917 -- as ``gdn.delta``
         self,

@@ -213,6 +213,16 @@ def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Vi
     return block.output(mixed_BNAD.reshape(len(vectors), -1)).view(normed.shape)
 
 
+def keep(vectors_BNX: Tensor, block: Block, sizes: Sizes, shared: Pass) -> None:
+    """Leave keys and values in the cache, which stand side by side in the vectors, all key heads first."""
+    heads_BNGD = vectors_BNX.view(*vectors_BNX.shape[:2], 2 * sizes.keys, sizes.head)
+    key_BNGD, value_BNGD = heads_BNGD.split_with_sizes((sizes.keys, sizes.keys), 2)
+    if block.key_norm is not None:
+        key_BNGD = rms_norm(key_BNGD, block.key_norm, sizes.eps)
+    key_BGND = rotate(key_BNGD, shared.cos, shared.sin).transpose(1, 2)
+    shared.cache.write(block.layer, shared.rows, shared.columns, key_BGND, value_BNGD.transpose(1, 2))
+
+
 def mix(query_BAND: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, mask: Tensor, sinks_A: Tensor | None) -> Tensor:
     """Scaled dot-product attention, [B, A, N, D]; a sink is one more key whose logit is learnt and value zero."""
     if sinks_A is not None:

@@ -21,7 +21,7 @@ from outrider.models.dflash.config import DFlashConfig, LayerMask
 from outrider.models.dflash.convolution import read_convolutions
 from outrider.models.dflash.heads import read_confidence, read_correction
 from outrider.models.dflash.packed import PackedBlocks
-from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, node_columns, rms_norm, rotate
+from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, rms_norm
 from outrider.models.linear import Linear
 from outrider.models.masks import Masks, Visible
 from outrider.models.rope import Angles
@@ -144,16 +144,13 @@ class DFlash:
         batch, nodes, width = features_BNF.shape
         features_RF = features_BNF.reshape(-1, width).to(self._norm.dtype)
         context_RH = rms_norm(self._fc(features_RF), self._hidden_norm, sizes.eps)
-        kv_BNLGD = self._context(context_RH).view(batch, nodes, config.num_layers, 2 * sizes.keys, sizes.head)
+        kv_BNLX = self._context(context_RH).view(batch, nodes, config.num_layers, 2 * sizes.keys * sizes.head)
         positions_BN = lengths_B[:, None] + torch.arange(nodes, device=lengths_B.device)
-        cos, sin = self._angles(positions_BN, kv_BNLGD.dtype)
-        columns = node_columns(nodes, lengths_B, span)
+        cos, sin = self._angles(positions_BN, kv_BNLX.dtype)
+        computing = self._target.computing
+        shared = Pass(cache, rows, computing.columns(nodes, lengths_B, span), span or cache.rows, cos, sin)
         for block in self._blocks:
-            key_BNGD, value_BNGD = kv_BNLGD[:, :, block.layer].split_with_sizes((sizes.keys, sizes.keys), 2)
-            if block.key_norm is not None:
-                key_BNGD = rms_norm(key_BNGD, block.key_norm, sizes.eps)
-            key_BGND = rotate(key_BNGD, cos, sin).transpose(1, 2)
-            cache.write(block.layer, rows, columns, key_BGND, value_BNGD.transpose(1, 2))
+            computing.keep(kv_BNLX[:, :, block.layer], block, sizes, shared)
 
     @torch.inference_mode()
     def draft(
