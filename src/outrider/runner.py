@@ -178,7 +178,13 @@ class Runner:
         self.drafter: Drafter = resolve("drafter", DRAFTERS, drafter).build(setting)
         self._live: dict[int, Transcript] = {}
         self.engine = Engine(
-            self.target, self.drafter, slots=slots, max_len=max_len, device=self.target.device, costs=costs
+            self.target,
+            self.drafter,
+            slots=slots,
+            max_len=max_len,
+            device=self.target.device,
+            costs=costs,
+            on_device=self.target.device.type == "cuda",
         )
 
     def with_drafter(self, drafter: str, *, costs: "Costs | None" = None) -> "Runner":

@@ -70,8 +70,8 @@ def test_a_slot_that_was_left_is_not_read_any_more(pair: Pair):
     )
     while gone.finish_reason is None:
         engine.step()
-    assert drafter._memory._lengths[gone.slot] == 0
-    assert drafter._memory._lengths[first.slot] == first.committed
+    assert drafter._memory.lengths[gone.slot] == 0
+    assert drafter._memory.lengths[first.slot] == first.committed
     del last
 
 

@@ -104,7 +104,7 @@ def test_a_tree_of_best_words_alone_is_the_chain(pair, monkeypatch, slots):
         engine = engine_of(pair.target, drafter, slots=slots, max_len=MAX_LEN)
         sequences = finish(engine, [(prompt, SamplingParams(max_tokens=NEW)) for prompt in PROMPTS])
         rounds.append([(s.output, s.rounds) for s in sequences])
-        caches.append((engine._stepper._cache._kv_L2SGMD[..., :-BLOCK, :], drafter._memory._cache._kv_L2SGMD))
+        caches.append((engine._stepper._cache._kv_L2SGMD[..., :-BLOCK, :], drafter._memory.cache._kv_L2SGMD))
     assert rounds[0] == rounds[1]
     for ours, theirs in zip(*caches, strict=True):
         assert torch.equal(ours, theirs)

@@ -52,7 +52,7 @@ class Checked:
         sequence = self.engine._scheduler._running[slot.slot]
         text = (*sequence.prompt, *sequence.output)
         place = len(text) - 1
-        assert (slot.anchor, self._memory._lengths[slot.slot], sequence.committed) == (text[-1], place, place)
+        assert (slot.anchor, self._memory.lengths[slot.slot], sequence.committed) == (text[-1], place, place)
         tensors = self.pair.target_tensors
         features = run_target(tensors, torch.tensor([text[:place]], dtype=torch.int64))[1][0]
         embed, head = tensors["model.embed_tokens.weight"], tensors["lm_head.weight"]

@@ -136,8 +136,8 @@ def check_slot(network: DFlash, engine: Engine, drafter: Watched, sequence: Sequ
     context = network.new_cache(slots=1, max_len=done)
     features = torch.cat([out.taps[tap] for tap in network.config.taps], -1)
     network.remember(features, context, slice(0, 1), torch.tensor([0]), span=done)
-    assert drafter._memory._lengths[sequence.slot] == (done if sequence.finish_reason is None else 0)
-    same_rows(drafter._memory._cache, context, rows, done, network.config.num_layers)
+    assert drafter._memory.lengths[sequence.slot] == (done if sequence.finish_reason is None else 0)
+    same_rows(drafter._memory.cache, context, rows, done, network.config.num_layers)
 
 
 def same_rows(ours, fresh, rows: slice, done: int, layers: int) -> None:

@@ -37,7 +37,7 @@ HYBRID = {
 TARGETS: dict[str, dict[str, object]] = {"llama": {}, "qwen3_5": HYBRID}
 
 
-def tiny_target(vocab: int, *, seed: int = 0, **options) -> Decoder:
+def tiny_target(vocab: int, *, seed: int = 0, device: torch.device = CPU, **options) -> Decoder:
     raw = {
         "model_type": "llama",
         "vocab_size": vocab,
@@ -53,7 +53,7 @@ def tiny_target(vocab: int, *, seed: int = 0, **options) -> Decoder:
         **options,
     }
     config = decoder_config(raw)
-    return Decoder(config, random_tensors(config, seed=seed), dtype=torch.float32, device=CPU)
+    return Decoder(config, random_tensors(config, seed=seed), dtype=torch.float32, device=device)
 
 
 def drafter_of(name: str, target: Decoder, *, slots: int = 1, max_len: int = 96, **options) -> Drafter:

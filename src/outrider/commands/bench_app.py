@@ -10,6 +10,7 @@ from outrider.commands import options as o
 from outrider.commands import serve_options as s
 from outrider.commands.groups import spread
 from outrider.commands.options import option
+from outrider.errors import UsageError
 
 if TYPE_CHECKING:
     from outrider.commands.bench import Asking, Writing
@@ -106,6 +107,47 @@ def bench_url(
     request = command.Request(
         model=url, engine=None, python=None, arms=(), drafter=None, spread=s.Spread(), patience=0.0,
         prefix_caching=True, url=url, asking=_asking(asked), writing=_writing(asked), more=(),
+    )  # fmt: skip
+    raise typer.Exit(command.run(request))
+
+
+@bench.command("step")
+def bench_step(
+    *,
+    shapes: Annotated[
+        str, typer.Option("--shapes", metavar="NAME|FILE", help="qwen3.6-27b, or a JSON file with target and drafter.")
+    ] = "qwen3.6-27b",
+    load: Annotated[
+        o.Load, typer.Option("--load", help="dummy, the only one: random weights, for the times alone.")
+    ] = o.Load.dummy,
+    method: Annotated[
+        str, typer.Option("--method", metavar="A,B", help="plain, mtp:K, dflash:K, ddtree:N.")
+    ] = "plain,mtp:3,dflash:15,ddtree:63",
+    context: Annotated[str, typer.Option("--context", metavar="N,M", help="Committed tokens of each row.")] = "512",
+    batch: Annotated[str, typer.Option("--batch", metavar="N,M", help="Rows at once.")] = "1",
+    rounds: Annotated[int, typer.Option("--rounds", min=2, help="That are timed; the median counts.")] = 100,
+    lengths: Annotated[
+        str, typer.Option("--lengths", metavar="L,M", help="Acceptance lengths that turn rounds into tokens a second.")
+    ] = "2,3,4,5,6.45,8",
+    dtype: Annotated[
+        str, typer.Option("--dtype", help="float32, bfloat16 or float8 weights; auto as the device likes it.")
+    ] = "auto",
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda, ...; auto takes a GPU if any.")] = "auto",
+    plans: Annotated[
+        Path | None, option("--plans", metavar="FILE", text="How products are cut, as measured (docs/gpu.md).")
+    ] = None,
+    profile: Annotated[bool, option("--profile", text="Say which kernels take the time.")] = False,
+    out: Annotated[Path | None, option("--out", metavar="FILE", text="The result, as JSON.")] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Time rounds at a model's real shapes with random weights: milliseconds by way of drafting, and their floor."""
+    from outrider.commands import bench_step as command
+
+    if load is not o.Load.dummy:
+        raise UsageError("--load real: rounds are timed with random weights; leave --load out, or say dummy.")
+    request = command.Request(
+        shapes=shapes, methods=method, contexts=context, batches=batch, rounds=rounds, lengths=lengths, dtype=dtype,
+        device=device, plans=plans, profile=profile, out=out, as_json=as_json,
     )  # fmt: skip
     raise typer.Exit(command.run(request))
 

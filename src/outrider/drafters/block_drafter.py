@@ -20,7 +20,8 @@ class BlockDrafter(NetworkDrafter[Guesses, Draft], Generic[Guesses]):
     """
 
     def __init__(self, network: DFlash, setting: Setting) -> None:
-        super().__init__(Blocks(network, setting), setting.options)
+        self._blocks = Blocks(network, setting)
+        super().__init__(self._blocks, setting.options)
         self._network = network
         self._depth = setting.options.tokens or network.config.max_tokens
         self.taps = network.config.taps

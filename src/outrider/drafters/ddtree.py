@@ -12,6 +12,7 @@ from torch import Tensor
 from outrider.drafters.block_drafter import BlockDrafter
 from outrider.drafters.budget import how_many_pay, mean_reach
 from outrider.drafters.options import DraftOptions
+from outrider.drafters.rounds import BlockRounds
 from outrider.drafters.setting import Setting
 from outrider.drafters.trees.belief import Belief
 from outrider.drafters.trees.candidates import AfterPath, Candidates
@@ -24,6 +25,7 @@ from outrider.engine.tree import Proposal
 from outrider.models.dflash.heads import Correction
 from outrider.models.dflash.network import DFlash, Draft
 
+ON_DEVICE = 63  # nodes on the device, where nothing adapts: with the root one tile of tensor cores
 WORDS = 16  # of a slot that may become nodes, where the drafter does not say
 
 
@@ -42,6 +44,13 @@ class DDTreeDrafter(BlockDrafter[Nodes]):
     @staticmethod
     def _adapts(options: DraftOptions) -> bool:
         return options.budget == "auto"
+
+    def device_form(self, rows: slice) -> BlockRounds | None:
+        """Trees of a fixed number of nodes on the device; none for trees that put the chain of best words first."""
+        if self._options.spine:
+            return None
+        nodes = ON_DEVICE if self._adaptive else self.max_nodes
+        return BlockRounds(self._blocks, rows, width=1 + nodes, tokens=self._depth)
 
     def _propose(self, slots: list[Slot | None], draft: Draft, costs: Costs) -> list[Proposal]:
         trees = self._build(slots, draft)

@@ -12,6 +12,7 @@ from outrider.drafters.budget import how_many_pay, mean_reach
 from outrider.drafters.calibration import Calibration
 from outrider.drafters.chains import Chain, Chains
 from outrider.drafters.options import DraftOptions
+from outrider.drafters.rounds import BlockRounds
 from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Slot
@@ -33,6 +34,10 @@ class DFlashDrafter(BlockDrafter[Chain]):
     @staticmethod
     def _adapts(options: DraftOptions) -> bool:
         return options.tokens is None
+
+    def device_form(self, rows: slice) -> BlockRounds:
+        """Chains of a fixed number of guesses on the device."""
+        return BlockRounds(self._blocks, rows, tokens=self._depth)
 
     def _propose(self, slots: list[Slot | None], draft: Draft, costs: Costs) -> list[Proposal]:
         depth = min(self._depth, max(slot.max_depth for slot in slots if slot))

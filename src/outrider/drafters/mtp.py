@@ -17,6 +17,7 @@ from outrider.drafters.heads import Heads, Thought
 from outrider.drafters.mtp_tree import MTPTreeDrafter
 from outrider.drafters.network_drafter import NetworkDrafter
 from outrider.drafters.options import DraftOptions
+from outrider.drafters.rounds import MTPRounds
 from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Slot
@@ -26,6 +27,7 @@ from outrider.engine.uniforms import DRAFT
 from outrider.engine.words import best_word
 from outrider.models.mtp import MTP
 
+ON_DEVICE = 3  # guesses on the device, where nothing adapts
 MOST = 6  # guesses one after the other, where the options do not say; published acceptance falls below a third there
 
 
@@ -59,6 +61,11 @@ class MTPDrafter(NetworkDrafter[Chain, Thought]):
     @staticmethod
     def _adapts(options: DraftOptions) -> bool:
         return options.tokens is None
+
+    def device_form(self, rows: slice) -> MTPRounds:
+        """Chains of a fixed number of guesses on the device."""
+        assert isinstance(self._memory, Heads)  # noqa: S101 -- made here
+        return MTPRounds(self._memory, rows, self._options.tokens or ON_DEVICE)
 
     def _propose(self, slots: list[Slot | None], draft: Thought, costs: Costs) -> list[Proposal]:
         # What pays follows from earlier rounds alone: a count that depended on draws of this one would not be lossless.

@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from outrider.drafters.rounds import PlainRounds
 from outrider.drafters.setting import Setting
 from outrider.engine.costs import Costs
 from outrider.engine.interfaces import Committed, Slot
@@ -34,6 +35,10 @@ class NoDrafter:
 
     def observe(self, committed: Committed) -> None:
         """Learn nothing."""
+
+    def device_form(self, rows: slice) -> PlainRounds:  # noqa: ARG002 -- it remembers nothing
+        """Plain rounds on the device."""
+        return PlainRounds()
 
     def end(self, slot: int) -> None:
         """Free nothing."""

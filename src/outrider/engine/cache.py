@@ -81,6 +81,13 @@ class Cache:
         if self.states is not None:
             self.states.clear(slots)
 
+    def fill_randomly(self) -> None:
+        """Make up what is committed, for measurements: zeros would be faster than what is met."""
+        self._kv_L2SGMD.normal_()
+        if self.states is not None:
+            for stack in self.states.stacked:
+                stack.normal_()
+
     def commit(
         self, rows: slice, lengths_B: Tensor, path_BP: Tensor, counts_B: Tensor, *, in_place: bool = False
     ) -> None:

@@ -7,8 +7,9 @@ from itertools import count
 import torch
 
 from outrider.acceptance import Round
+from outrider.engine.ahead import Ahead, Read, form_of
 from outrider.engine.costs import Costs
-from outrider.engine.events import Origin, TokenEvent
+from outrider.engine.events import Logprob, Origin, TokenEvent
 from outrider.engine.interfaces import Committed, Drafter, Slot, Target
 from outrider.engine.logprobs import path_logprobs
 from outrider.engine.params import SamplingParams
@@ -35,6 +36,7 @@ class Engine:
         max_len: longest sequence, prompt and output together.
         device: where the target lives.
         costs: what rounds cost by width; learnt as the engine runs.
+        on_device: greedy rounds stay on the device where the drafter has a form for that (``engine.ahead``).
 
     Attributes:
         recorder: is told of every round, where set (``engine/tracing.py``).
@@ -49,11 +51,15 @@ class Engine:
         max_len: int,
         device: torch.device,
         costs: Costs | None = None,
+        on_device: bool = False,
     ) -> None:
         self.target, self.drafter, self.device = target, drafter, device
         self.costs = costs or Costs()
         self._scheduler = Scheduler(slots=slots, max_len=max_len)
-        cache = target.new_cache(slots=slots, max_len=max_len + 1 + drafter.max_nodes)
+        form = form_of(drafter) if on_device else None
+        late = 0 if form is None else form.depth + form.width  # rows of a round that the host did not know of
+        cache = target.new_cache(slots=slots, max_len=max_len + 1 + drafter.max_nodes + late)
+        self._ahead = None if form is None else Ahead(target, cache, form, slots=slots, idle=max_len, device=device)
         self._stepper = Stepper(target, cache, drafter.taps, device)
         self._rules: dict[int, Rules] = {}
         self._ids = count()
@@ -148,7 +154,37 @@ class Engine:
             self._begin(sequence)
         self._read_some()
         batch = self._scheduler.decoding()
-        return self._round(batch) if batch else []
+        if self._ahead is None:
+            return self._round(batch) if batch else []
+        return self._step_ahead(self._ahead, batch)
+
+    def _step_ahead(self, ahead: Ahead, batch: list[Sequence | None]) -> list[TokenEvent]:
+        """Start a round before the last one is read; where one cannot be started on the device, read that first."""
+        if batch and self.recorder is None and ahead.takes(batch):
+            return self._take_read(ahead, ahead.launch(batch, self._first_slot(batch)))
+        events = self._take_read(ahead, ahead.drain())
+        batch = self._scheduler.decoding()
+        if batch:
+            ahead.forget()
+            events += self._round(batch)
+        return events
+
+    def _take_read(self, ahead: Ahead, read: Read) -> list[TokenEvent]:
+        """Hand out the tokens of a round that was read late."""
+        events: list[TokenEvent] = []
+        for sequence, tokens in read:
+            sequence.round_ends.append(time.perf_counter())
+            new = self._extend(sequence, tuple(tokens), None)
+            kept = min(len(tokens) - 1, len(new))
+            sequence.rounds.append(Round(drafted=ahead.drafted, depth=ahead.depth, accepted=kept))
+            events += new
+            if sequence.finish_reason is not None and not sequence.cancelled:
+                self._scheduler.finish(sequence)
+                self._release(sequence)
+        return events
+
+    def _first_slot(self, batch: list[Sequence | None]) -> int:
+        return next(s for s in batch if s is not None).slot
 
     def _begin(self, sequence: Sequence) -> None:
         sequence.begun_at = sequence.read_at = time.perf_counter()
@@ -183,7 +219,7 @@ class Engine:
 
     def _round(self, batch: list[Sequence | None]) -> list[TokenEvent]:
         begun = time.perf_counter()
-        first = next(s for s in batch if s is not None).slot
+        first = self._first_slot(batch)
         slots = range(first, first + len(batch))
         self._reuse.written_over(slots)
         rows = Rows(
@@ -232,7 +268,9 @@ class Engine:
                 continue
             sequence.round_ends.append(time.perf_counter())
             tokens = (*paths[row][1 : 1 + accepted[row]], bonus[row])
-            new = self._extend(sequence, tokens, outcome, row)
+            wanted = sequence.params.logprobs
+            logprobs = None if wanted is None else path_logprobs(outcome, row, tokens, wanted)
+            new = self._extend(sequence, tokens, logprobs)
             # Where the text ends inside the path, what came after was not kept.
             kept = min(accepted[row], len(new))
             proposal = proposals[row]
@@ -242,10 +280,8 @@ class Engine:
         self._observe(batch, taken, outcome)
         return events
 
-    def _extend(self, sequence: Sequence, tokens: tuple[int, ...], outcome: Outcome, row: int) -> list[TokenEvent]:
+    def _extend(self, sequence: Sequence, tokens: tuple[int, ...], logprobs: list[Logprob] | None) -> list[TokenEvent]:
         """Add a walk's tokens up to where the text ends."""
-        wanted = sequence.params.logprobs
-        logprobs = None if wanted is None else path_logprobs(outcome, row, tokens, wanted)
         events = []
         for index, token in enumerate(tokens):
             ended = sequence.take(token)

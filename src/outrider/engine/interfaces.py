@@ -57,7 +57,7 @@ class Target(Protocol):
         rows: slice,
         lengths_B: Tensor,
         *,
-        span: int,
+        span: int | None,
         shortest: int = 0,
         taps: tuple[int, ...] = (),
     ) -> TargetOutput:
@@ -68,7 +68,8 @@ class Target(Protocol):
             cache: what is committed; the nodes' own keys and values, and tapes of recurrent layers, are left in it.
             rows: the slots of the batch, contiguous.
             lengths_B: committed tokens of each row, on the device.
-            span: longest committed length of the rows, known on the host, + width: columns that attention reads.
+            span: longest committed length of the rows, known on the host, + width: columns that attention reads. None
+                where the host does not know it: then all that the cache has room for may be read.
             shortest: committed length that no row is below, known on the host: columns that no window of any row
                 reaches are not read.
             taps: blocks whose output is wanted.

@@ -36,6 +36,20 @@ class Part(NamedTuple):
     dtype: torch.dtype
 
 
+class JointTape(Protocol):
+    """What one pass left of all layers together."""
+
+    def commit(self, states: States, path_BP: Tensor, counts_B: Tensor) -> None:
+        """Advance the states in place along the first ``counts`` nodes of each path; 0 leaves a row as it is.
+
+        Args:
+            states: those that the pass read, [layers, B, ...] each.
+            path_BP: nodes from the root down.
+            counts_B: nodes that count.
+        """
+        ...
+
+
 class RecurrentStates:
     """Room for ``slots`` sequences in each recurrent layer; a new sequence starts from zeros.
 
@@ -44,13 +58,21 @@ class RecurrentStates:
         slots: sequences at once.
         parts: what each layer keeps of a sequence.
         device: where it lives.
+
+    Attributes:
+        layers: as given; their order is that of ``stacked``.
+        stacked: the states of all layers and slots, [layers, S, ...] each.
     """
 
     def __init__(self, layers: Sequence[int], *, slots: int, parts: Sequence[Part], device: torch.device) -> None:
+        self.layers = list(layers)
+        self.stacked: States = tuple(
+            torch.zeros(len(layers), slots, *part.shape, dtype=part.dtype, device=device) for part in parts
+        )
         self._states: dict[int, States] = {
-            layer: tuple(torch.zeros(slots, *part.shape, dtype=part.dtype, device=device) for part in parts)
-            for layer in layers
+            layer: tuple(stack[place] for stack in self.stacked) for place, layer in enumerate(layers)
         }
+        self._joint: JointTape | None = None
         self._tapes: dict[int, Tape] = {}
 
     def read(self, layer: int, rows: slice) -> States:
@@ -61,8 +83,15 @@ class RecurrentStates:
         """Keep what the pass left of a layer, until it is committed or the next pass leaves its own."""
         self._tapes[layer] = tape
 
+    def leave_joint(self, tape: JointTape) -> None:
+        """Keep what the pass leaves of all layers together, in place of tapes of single ones."""
+        self._joint = tape
+
     def commit(self, rows: slice, path_BP: Tensor, counts_B: Tensor) -> None:
         """Play the paths on the tapes of the last pass, which read the same rows."""
+        if self._joint is not None:
+            self._joint.commit(tuple(stack[:, rows] for stack in self.stacked), path_BP, counts_B)
+            self._joint = None
         for layer in list(self._tapes):
             before = self.read(layer, rows)
             for state, after in zip(before, self._tapes.pop(layer).play(before, path_BP, counts_B), strict=True):

@@ -36,6 +36,9 @@ def follow(tree: DraftTree, decisions_BN: Tensor) -> Walk:
     With a draw a node the emitted tokens follow the target's law whatever the tree (SpecInfer's naive
     sampling; DDTree): the draws do not depend on the tree, and only those on the path are used.
     """
+    if tree.width == 1:
+        nothing_B1 = torch.zeros_like(decisions_BN)
+        return Walk(nothing_B1, nothing_B1[:, 0], decisions_BN[:, 0])
     index = torch.arange(tree.width, device=decisions_BN.device)
     wanted_BN = decisions_BN.gather(1, tree.parents_BN)
     match_BN = (tree.tokens_BN == wanted_BN) & (index < tree.counts_B[:, None])

@@ -14,10 +14,11 @@ from torch.nn import functional
 from outrider.engine.cache import Cache
 from outrider.engine.interfaces import TargetOutput, TargetShape
 from outrider.engine.tree import DraftTree
+from outrider.models.computing import computing_on
 from outrider.models.config import DecoderConfig
-from outrider.models.gdn import DeltaBlock, Lineage, delta, new_states, read_delta_block
-from outrider.models.layers import Block, BlockReader, Mix, Pass, ReadTensor, Sizes, attend, mlp, node_columns, rms_norm
-from outrider.models.linear import DenseLinear, pack
+from outrider.models.gdn import DeltaBlock, Lineage, new_states, read_delta_block
+from outrider.models.layers import Block, BlockReader, Mix, Pass, ReadTensor, Sizes
+from outrider.models.linear import DenseLinear, SkinnyLinear, pack
 from outrider.models.masks import Masks
 from outrider.models.memory import give_back_freed_memory
 from outrider.models.rope import Angles
@@ -34,6 +35,9 @@ class Decoder:
         dtype: of weights and, but for float16 on a CPU (fp32 there), of activations.
         device: where it runs.
         embed: looks rows of the embedding table up; None holds the table in memory.
+
+    Attributes:
+        computing: how layers are computed there.
     """
 
     def __init__(
@@ -48,8 +52,13 @@ class Decoder:
         self.config = config
         self.device = device
         self.dtype = dtype
-        self.activations = torch.float32 if device.type == "cpu" and dtype == torch.float16 else dtype
-        self._head = pack(read("model.embed_tokens.weight" if config.tied else "lm_head.weight"), None, dtype, device)
+        self.activations = _activations(dtype, device)
+        self.computing = computing_on(device, self.activations)
+        # The head and the table are not of the matrices that published float8 checkpoints narrow.
+        self._wide = torch.bfloat16 if dtype == torch.float8_e4m3fn else dtype
+        head = read("model.embed_tokens.weight" if config.tied else "lm_head.weight")
+        self._head = pack(head, None, self._wide, device)
+        del head
         self._embed = embed or self._table(read)
         give_back_freed_memory()
         reader = BlockReader(read, dtype, self.activations, device, centred=config.centred_norms)
@@ -92,39 +101,45 @@ class Decoder:
         rows: slice,
         lengths_B: Tensor,
         *,
-        span: int,
+        span: int | None,
         shortest: int = 0,
         taps: tuple[int, ...] = (),
         mix: Mix | None = None,
     ) -> TargetOutput:
         """Run every node of the tree (see ``engine.interfaces.Target``); ``mix`` may stand in for its attention."""
         cos, sin = self._angles(lengths_B[:, None] + tree.depths_BN, self.activations)
-        shared = Pass(cache, rows, node_columns(tree.width, lengths_B, span), span, cos, sin, mix)
-        masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, span, shortest, self.activations)
-        lineage = None if self.config.delta is None else Lineage.of(tree, self.config.delta)
-        hidden_BNH = self.embed(tree.tokens_BN)
-        eps = self.config.norm_eps
+        computing, eps, read = self.computing, self.config.norm_eps, cache.rows if span is None else span
+        shared = Pass(cache, rows, computing.columns(tree.width, lengths_B, span), read, cos, sin, mix)
+        masks = Masks(tree.visible_BNN, tree.depths_BN, lengths_B, read, shortest, self.activations, masked=tree.kept)
+        lineage = None
+        if self.config.delta is not None:
+            lineage = computing.lineage(tree, self.config.delta, cache, rows)
+        hidden_BNH, update = self.embed(tree.tokens_BN), None
         tapped: dict[int, Tensor] = {}
         for block in self._blocks:
-            # Each sum goes into the fresh result, not into the old state, which may be a tap.
-            hidden_BNH = self._mix(hidden_BNH, block, shared, masks, lineage).add_(hidden_BNH)
-            hidden_BNH = mlp(rms_norm(hidden_BNH, block.mlp_norm, eps), block).add_(hidden_BNH)
-            if block.layer in taps:
-                tapped[block.layer] = hidden_BNH
-        return TargetOutput(rms_norm(hidden_BNH, self._norm, eps), tapped)
+            norm = block.mixer_norm if isinstance(block, DeltaBlock) else block.attention_norm
+            hidden_BNH, normed_BNH = computing.add_norm(hidden_BNH, update, norm, eps)
+            if block.layer - 1 in taps:
+                tapped[block.layer - 1] = hidden_BNH
+            update = self._mix(normed_BNH, block, shared, masks, lineage)
+            hidden_BNH, normed_BNH = computing.add_norm(hidden_BNH, update, block.mlp_norm, eps)
+            update = computing.mlp(normed_BNH, block)
+        hidden_BNH, normed_BNH = computing.add_norm(hidden_BNH, update, self._norm, eps)
+        if len(self._blocks) - 1 in taps:
+            tapped[len(self._blocks) - 1] = hidden_BNH
+        return TargetOutput(normed_BNH, tapped)
 
     def _mix(
-        self, hidden_BNH: Tensor, block: Block | DeltaBlock, shared: Pass, masks: Masks, lineage: Lineage | None
+        self, normed_BNH: Tensor, block: Block | DeltaBlock, shared: Pass, masks: Masks, lineage: Lineage | None
     ) -> Tensor:
-        """Norm and mixer of one layer."""
+        """Mixer of one layer."""
         c = self.config
         if isinstance(block, DeltaBlock):
             assert c.delta is not None  # noqa: S101 -- it has such a layer
             assert lineage is not None  # noqa: S101
-            normed_BNH = rms_norm(hidden_BNH, block.mixer_norm, c.norm_eps)
-            return delta(normed_BNH, block, c.delta, c.norm_eps, shared.rows, shared.cache, lineage)
-        normed_BNH = rms_norm(hidden_BNH, block.attention_norm, c.norm_eps)
-        return attend(normed_BNH, block, self._sizes, shared, masks.of(c.windows[block.layer]))
+            return self.computing.delta(normed_BNH, block, c.delta, c.norm_eps, shared.rows, shared.cache, lineage)
+        visible = masks.of(c.windows[block.layer])
+        return self.computing.attend(normed_BNH, block, self._sizes, shared, visible)
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Look embeddings up: ids of any shape to [..., H] in the dtype of activations."""
@@ -138,10 +153,10 @@ class Decoder:
 
     def _table(self, read: ReadTensor) -> LookUp:
         """Look rows up in memory: in the head's own weights where they are the table and lie there unpacked."""
-        if self.config.tied and isinstance(self._head, DenseLinear):
+        if self.config.tied and isinstance(self._head, DenseLinear | SkinnyLinear):
             table = self._head.weight
         else:
-            table = read("model.embed_tokens.weight").to(device=self.device, dtype=self.dtype)
+            table = read("model.embed_tokens.weight").to(device=self.device, dtype=self._wide)
         return lambda tokens: functional.embedding(tokens, table)
 
     def _load_block(self, reader: BlockReader, layer: int) -> Block | DeltaBlock:
@@ -149,6 +164,13 @@ class Decoder:
         if layer in c.delta_layers:
             return read_delta_block(reader, layer)
         return read_attention_block(reader, c, "model.layers.", layer)
+
+
+def _activations(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """What flows between weights of this type."""
+    if dtype == torch.float16 and device.type == "cpu":
+        return torch.float32
+    return torch.bfloat16 if dtype == torch.float8_e4m3fn else dtype
 
 
 def read_attention_block(reader: BlockReader, config: DecoderConfig, prefix: str, layer: int) -> Block:

@@ -19,6 +19,7 @@ from outrider.engine.cache import Cache
 from outrider.engine.recurrent import Part, RecurrentStates, States
 from outrider.engine.tree import DraftTree
 from outrider.kernels import gdn_tree
+from outrider.kernels.delta_tree import DeltaShape, LayersTape, commit_layers
 from outrider.kernels.gdn_chunk import chunk
 from outrider.kernels.tree_convolution import commit_inputs, tree_convolution, window_slots
 from outrider.models.config import DeltaSizes
@@ -84,6 +85,18 @@ def new_states(
     return RecurrentStates(sorted(layers), slots=slots, parts=parts, device=device)
 
 
+class JointTape(NamedTuple):
+    """What a pass of fused kernels leaves of all layers (see ``engine.recurrent.JointTape``)."""
+
+    shape: DeltaShape
+    rule: LayersTape
+
+    def commit(self, states: States, path_BP: Tensor, counts_B: Tensor) -> None:
+        """Advance the states of all layers in place, by one launch a kind."""
+        states_LBVDE, stored_LBXC = states
+        commit_layers(self.shape, states_LBVDE, stored_LBXC, self.rule, path_BP, counts_B)
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """What all layers of one pass share: who descends from whom.
@@ -95,6 +108,7 @@ class Lineage:
         real_BN: which nodes are real.
         starts_BN: nodes at which a text begins anew, the first of a row not among them.
         counts_B: real nodes.
+        tape: takes what all layers write, where fused kernels run them.
     """
 
     sees_BNN: Tensor
@@ -103,6 +117,7 @@ class Lineage:
     real_BN: Tensor
     starts_BN: Tensor
     counts_B: Tensor
+    tape: JointTape | None = None
 
     @classmethod
     def of(cls, tree: DraftTree, sizes: DeltaSizes) -> "Lineage":

@@ -167,11 +167,18 @@ def rotate(heads_BNAD: Tensor, cos: Tensor, signed_sin: Tensor) -> Tensor:
     return torch.addcmul(heads_BNAD * cos, swapped, signed_sin)
 
 
-def node_columns(width: int, lengths_B: Tensor, span: int) -> Tensor | slice:
-    """Where a pass leaves its rows: behind the committed ones; of a single sequence, the last of the span."""
-    if len(lengths_B) == 1:
+def node_columns(width: int, lengths_B: Tensor, span: int | None) -> Tensor | slice:
+    """Where a pass leaves its rows: behind the committed ones; of a single sequence, the last of a known span."""
+    if len(lengths_B) == 1 and span is not None:
         return slice(span - width, span)
     return lengths_B[:, None] + torch.arange(width, device=lengths_B.device)
+
+
+def add_norm(hidden: Tensor, update: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """Return hidden + update, and the norm of it; None adds nothing. The sum goes into the update."""
+    # Not into the old state, which may be a tap.
+    total = hidden if update is None else update.add_(hidden)
+    return total, rms_norm(total, weight, eps)
 
 
 def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Visible) -> Tensor:
@@ -204,6 +211,16 @@ def attend(normed: Tensor, block: Block, sizes: Sizes, shared: Pass, visible: Vi
     if gate_BNAD.shape[2]:
         mixed_BNAD = mixed_BNAD * gate_BNAD.sigmoid()
     return block.output(mixed_BNAD.reshape(len(vectors), -1)).view(normed.shape)
+
+
+def keep(vectors_BNX: Tensor, block: Block, sizes: Sizes, shared: Pass) -> None:
+    """Leave keys and values in the cache, which stand side by side in the vectors, all key heads first."""
+    heads_BNGD = vectors_BNX.view(*vectors_BNX.shape[:2], 2 * sizes.keys, sizes.head)
+    key_BNGD, value_BNGD = heads_BNGD.split_with_sizes((sizes.keys, sizes.keys), 2)
+    if block.key_norm is not None:
+        key_BNGD = rms_norm(key_BNGD, block.key_norm, sizes.eps)
+    key_BGND = rotate(key_BNGD, shared.cos, shared.sin).transpose(1, 2)
+    shared.cache.write(block.layer, shared.rows, shared.columns, key_BGND, value_BNGD.transpose(1, 2))
 
 
 def mix(query_BAND: Tensor, key_BGSD: Tensor, value_BGSD: Tensor, mask: Tensor, sinks_A: Tensor | None) -> Tensor:

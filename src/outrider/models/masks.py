@@ -3,36 +3,51 @@
 Shape letters: B batch rows, N nodes, S span (columns of the cache that a pass reads).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from outrider.kernels.tree_attention import Sight
 
-class Visible(NamedTuple):
+
+class Visible:
     """What the layers of one window size read.
 
-    Attributes:
-        mask: additive, [B, 1, N, S - first]: 0 where a node sees a column, -inf elsewhere.
+    Args:
+        mask: additive, [B, 1, N, S - first]: 0 where a node sees a column, -inf elsewhere; or what makes it.
         first: first column that any node sees.
         window: their window, for attention that goes without the mask.
+        sight: who sees whom among the nodes, for attention that goes without the mask; None where only a mask says it.
     """
 
-    mask: Tensor
-    first: int
-    window: int | None = None
+    def __init__(
+        self, mask: Tensor | Callable[[], Tensor], first: int, window: int | None = None, sight: Sight | None = None
+    ) -> None:
+        self._mask, self.first, self.window, self.sight = mask, first, window, sight
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """The mask, made when it is first wanted."""
+        return self._mask if isinstance(self._mask, Tensor) else self._mask()
+
+    def masked(self, mask: Tensor) -> "Visible":
+        """Return the same columns under another mask, which alone says who sees whom."""
+        return Visible(mask, self.first, self.window)
 
 
 class Masks:
-    """Masks of one pass.
+    """Masks of one pass, each made when a layer first wants it.
 
     Args:
         visible_BNN: whether node i sees node j; each sees itself.
         depths_BN: a node's position is the row's committed length + its depth.
         lengths_B: committed tokens of each row, all of which every node sees.
-        span: longest committed length + N.
+        span: longest committed length + N, or more.
         shortest: committed length that no row is below.
         dtype: of the masks.
+        masked: attention goes by masks alone: a long text, of which a kernel for few nodes is no good.
     """
 
     def __init__(  # noqa: PLR0917 -- the geometry of a pass
@@ -43,28 +58,38 @@ class Masks:
         span: int,
         shortest: int,
         dtype: torch.dtype,
+        *,
+        masked: bool = False,
     ) -> None:
-        width = depths_BN.shape[1]
-        columns_S = torch.arange(span, device=lengths_B.device)
-        node_BS = (columns_S - lengths_B[:, None]).clamp(0, width - 1)
-        committed_BS = columns_S < lengths_B[:, None]
-        self._visible_BNS = columns_seen(visible_BNN, lengths_B, span)
-        self._positions_BN = lengths_B[:, None] + depths_BN
-        self._positions_BS = torch.where(committed_BS, columns_S, self._positions_BN.gather(1, node_BS))
-        self._dtype, self._shortest = dtype, shortest
+        self._masked = masked
+        self._sight = Sight(visible_BNN, depths_BN, depths_BN, lengths_B)
+        self._span, self._shortest, self._dtype = span, shortest, dtype
         self._made: dict[int | None, Visible] = {}
 
     def of(self, window: int | None) -> Visible:
         """Return what layers with this window see: columns less than ``window`` positions away, or all."""
         if window not in self._made:
             first = 0 if window is None else max(0, self._shortest - window + 1)
-            self._made[window] = Visible(self._mask(window, first), first, window)
+            sight = None if self._masked else self._sight
+            self._made[window] = Visible(lambda: self._mask(window, first), first, window, sight)
         return self._made[window]
+
+    @cached_property
+    def _visible_BNS(self) -> Tensor:  # noqa: N802 -- names a tensor by its shape
+        return columns_seen(self._sight.sees_BNM, self._sight.lengths_B, self._span)
+
+    @cached_property
+    def _positions_BS(self) -> Tensor:  # noqa: N802 -- names a tensor by its shape
+        lengths_B1, depths_BN = self._sight.lengths_B[:, None], self._sight.depths_BN
+        columns_S = torch.arange(self._span, device=lengths_B1.device)
+        node_BS = (columns_S - lengths_B1).clamp(0, depths_BN.shape[1] - 1)
+        return torch.where(columns_S < lengths_B1, columns_S, lengths_B1 + depths_BN.gather(1, node_BS))
 
     def _mask(self, window: int | None, first: int) -> Tensor:
         visible_BNS = self._visible_BNS[:, :, first:]
         if window is not None:
-            distance_BNS = self._positions_BN[:, :, None] - self._positions_BS[:, None, first:]
+            positions_BN = self._sight.lengths_B[:, None] + self._sight.depths_BN
+            distance_BNS = positions_BN[:, :, None] - self._positions_BS[:, None, first:]
             visible_BNS = visible_BNS & (distance_BNS.abs() < window)
         return additive(visible_BNS, self._dtype)
 

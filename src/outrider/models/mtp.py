@@ -16,8 +16,9 @@ from torch import Tensor
 
 from outrider.engine.cache import Cache
 from outrider.errors import CheckpointError, UnsupportedError, UsageError
+from outrider.kernels.tree_attention import Sight
 from outrider.models.decoder import Decoder, read_attention_block
-from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, attend, mlp, rms_norm
+from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, rms_norm
 from outrider.models.masks import Visible, additive, columns_seen
 from outrider.models.rope import Angles
 
@@ -96,18 +97,29 @@ class MTP:
         return self._run(tokens_BN, hidden_BNH, past, Places(place_N, torch.full_like(place_N, depth), sees_BNM))
 
     def _run(self, tokens_BN: Tensor, hidden_BNH: Tensor, past: "Past", places: "Places") -> Tensor:
-        eps, block, lengths_B1 = self._sizes.eps, self._block, past.lengths_B[:, None]
-        span = past.longest + places.sees_BNM.shape[2]
+        eps, lengths_B1 = self._sizes.eps, past.lengths_B[:, None]
+        span = past.cache.rows if past.longest is None else past.longest + places.sees_BNM.shape[2]
         cos, sin = self._angles(lengths_B1 + places.depth_N, hidden_BNH.dtype)
         shared = Pass(past.cache, past.rows, lengths_B1 + places.place_N, span, cos, sin)
-        mask = additive(columns_seen(places.sees_BNM, past.lengths_B, span), hidden_BNH.dtype)
+        depth_BN = places.depth_N.expand(len(tokens_BN), -1)
+        # It has no window, so nobody asks how deep the places are.
+        sight = Sight(places.sees_BNM, depth_BN, depth_BN, past.lengths_B)
         embedded_BNH = rms_norm(self.target.embed(tokens_BN), self._embedding_norm, eps)
         both = torch.cat((embedded_BNH, rms_norm(hidden_BNH, self._hidden_norm, eps)), -1)
         out_BNH = self._fc(both.view(-1, both.shape[-1])).view(hidden_BNH.shape)
-        normed_BNH = rms_norm(out_BNH, block.attention_norm, eps)
-        out_BNH = attend(normed_BNH, block, self._sizes, shared, Visible(mask, 0)).add_(out_BNH)
-        out_BNH = mlp(rms_norm(out_BNH, block.mlp_norm, eps), block).add_(out_BNH)
-        return rms_norm(out_BNH, self._norm, eps)
+
+        def mask() -> Tensor:
+            return additive(columns_seen(places.sees_BNM, past.lengths_B, span), hidden_BNH.dtype)
+
+        return self._layer(out_BNH, shared, Visible(mask, 0, None, sight))
+
+    def _layer(self, hidden_BNH: Tensor, shared: Pass, visible: Visible) -> Tensor:
+        """The layer and the final norm."""
+        computing, eps, block = self.target.computing, self._sizes.eps, self._block
+        _, normed_BNH = computing.add_norm(hidden_BNH, None, block.attention_norm, eps)
+        update = computing.attend(normed_BNH, block, self._sizes, shared, visible)
+        hidden_BNH, normed_BNH = computing.add_norm(hidden_BNH, update, block.mlp_norm, eps)
+        return computing.add_norm(hidden_BNH, computing.mlp(normed_BNH, block), self._norm, eps)[1]
 
 
 class Past(NamedTuple):
@@ -117,13 +129,13 @@ class Past(NamedTuple):
         cache: made by ``MTP.new_cache``.
         rows: slots of the batch.
         lengths_B: positions of each.
-        longest: most of them, known on the host.
+        longest: most of them, or None where the host does not know it.
     """
 
     cache: Cache
     rows: slice
     lengths_B: Tensor
-    longest: int
+    longest: int | None
 
 
 class Places(NamedTuple):

@@ -19,7 +19,7 @@ def dummy_values(shapes: dict[str, tuple[int, ...]], device: torch.device) -> Ca
     """Return a reader of stand-ins: random ones, or on the meta device, where nothing is computed, shapes alone."""
     if device.type == "meta":
         return lambda name: torch.empty(shapes[name], device=device)
-    return random_values(shapes)
+    return random_values(shapes, device=device)
 
 
 def random_tensors(config: HasShapes, *, seed: int = 0) -> Callable[[str], Tensor]:
@@ -30,13 +30,15 @@ def random_tensors(config: HasShapes, *, seed: int = 0) -> Callable[[str], Tenso
     return random_values(config.tensor_shapes(), seed=seed)
 
 
-def random_values(shapes: dict[str, tuple[int, ...]], *, seed: int = 0) -> Callable[[str], Tensor]:
-    """Return such a reader of these tensors."""
+def random_values(
+    shapes: dict[str, tuple[int, ...]], *, seed: int = 0, device: torch.device | None = None
+) -> Callable[[str], Tensor]:
+    """Return such a reader of these tensors; made on the device, which gives it other values than a CPU would."""
     order = {name: index for index, name in enumerate(shapes)}
 
     def read(name: str) -> Tensor:
-        generator = torch.Generator().manual_seed(seed * 1_000_003 + order[name])
-        values = torch.randn(shapes[name], generator=generator)
+        generator = torch.Generator(device or "cpu").manual_seed(seed * 1_000_003 + order[name])
+        values = torch.randn(shapes[name], generator=generator, device=device)
         if len(shapes[name]) == 1:
             return 1 + 0.1 * values if name.endswith("norm.weight") else 0.1 * values
         scaled: Tensor = values * float(shapes[name][1]) ** -0.5

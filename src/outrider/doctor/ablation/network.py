@@ -42,10 +42,11 @@ class FaultyDFlash(DFlash):
         if damage.rotary_share < 1:
             self._angles = _Partial(config, damage.rotary_share, self.device)
 
-    def remember(self, features_BNF: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int) -> None:
+    def remember(self, features_BNF: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int | None) -> None:
         """Make the context keys, and round them."""
         super().remember(features_BNF, cache, rows, lengths_B, span=span)
         if self._damage.cache_format is not None:
+            assert span is not None  # noqa: S101 -- replays know their lengths
             new = slice(span - features_BNF.shape[1], span)
             for layer in range(self.config.num_layers):
                 for held in cache.read(layer, rows, new):
@@ -70,7 +71,7 @@ class FaultyDFlash(DFlash):
             seen = visible(mask)
             altered = seen.mask.clone()
             altered[0, 0, :, : self._length].masked_fill_(lost_NT, float("-inf"))
-            return seen._replace(mask=altered)
+            return seen.masked(altered)
 
         return super()._run(hidden_BNH, shared, without)
 

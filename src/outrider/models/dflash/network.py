@@ -21,7 +21,7 @@ from outrider.models.dflash.config import DFlashConfig, LayerMask
 from outrider.models.dflash.convolution import read_convolutions
 from outrider.models.dflash.heads import read_confidence, read_correction
 from outrider.models.dflash.packed import PackedBlocks
-from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, attend, mlp, node_columns, rms_norm, rotate
+from outrider.models.layers import BlockReader, Pass, ReadTensor, Sizes, rms_norm
 from outrider.models.linear import Linear
 from outrider.models.masks import Masks, Visible
 from outrider.models.rope import Angles
@@ -130,7 +130,7 @@ class DFlash:
         )
 
     @torch.inference_mode()
-    def remember(self, features_BNF: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int) -> None:
+    def remember(self, features_BNF: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int | None) -> None:
         """Make the context keys of newly committed tokens.
 
         Args:
@@ -138,26 +138,23 @@ class DFlash:
             cache: made by ``new_cache``.
             rows: the slots of the batch.
             lengths_B: tokens that each row remembers already; the new ones follow.
-            span: longest of them + N.
+            span: longest of them + N, or None where the host does not know it.
         """
         config, sizes = self.config, self._sizes
         batch, nodes, width = features_BNF.shape
         features_RF = features_BNF.reshape(-1, width).to(self._norm.dtype)
         context_RH = rms_norm(self._fc(features_RF), self._hidden_norm, sizes.eps)
-        kv_BNLGD = self._context(context_RH).view(batch, nodes, config.num_layers, 2 * sizes.keys, sizes.head)
+        kv_BNLX = self._context(context_RH).view(batch, nodes, config.num_layers, 2 * sizes.keys * sizes.head)
         positions_BN = lengths_B[:, None] + torch.arange(nodes, device=lengths_B.device)
-        cos, sin = self._angles(positions_BN, kv_BNLGD.dtype)
-        columns = node_columns(nodes, lengths_B, span)
+        cos, sin = self._angles(positions_BN, kv_BNLX.dtype)
+        computing = self._target.computing
+        shared = Pass(cache, rows, computing.columns(nodes, lengths_B, span), span or cache.rows, cos, sin)
         for block in self._blocks:
-            key_BNGD, value_BNGD = kv_BNLGD[:, :, block.layer].split_with_sizes((sizes.keys, sizes.keys), 2)
-            if block.key_norm is not None:
-                key_BNGD = rms_norm(key_BNGD, block.key_norm, sizes.eps)
-            key_BGND = rotate(key_BNGD, cos, sin).transpose(1, 2)
-            cache.write(block.layer, rows, columns, key_BGND, value_BNGD.transpose(1, 2))
+            computing.keep(kv_BNLX[:, :, block.layer], block, sizes, shared)
 
     @torch.inference_mode()
     def draft(
-        self, anchors_B: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int, shortest: int = 0
+        self, anchors_B: Tensor, cache: Cache, rows: slice, lengths_B: Tensor, *, span: int | None, shortest: int = 0
     ) -> Draft:
         """Run the blocks that start with the anchors.
 
@@ -166,14 +163,14 @@ class DFlash:
             cache: context keys; the block's own are left behind them.
             rows: the slots of the batch.
             lengths_B: tokens that each row remembers, the anchor not among them.
-            span: longest of them + N.
+            span: longest of them + N, or None where the host does not know it.
             shortest: what no row is below, known on the host.
         """
-        width = self.config.block_size
+        width, read = self.config.block_size, cache.rows if span is None else span
         depths_BN = torch.arange(width, device=self.device).expand(len(anchors_B), width)
         cos, sin = self._angles(lengths_B[:, None] + depths_BN, self._norm.dtype)
-        shared = Pass(cache, rows, node_columns(width, lengths_B, span), span, cos, sin)
-        masks = self._masks(depths_BN, lengths_B, span, shortest)
+        shared = Pass(cache, rows, self._target.computing.columns(width, lengths_B, span), read, cos, sin)
+        masks = self._masks(depths_BN, lengths_B, read, shortest)
         hidden_BNH = self._run(self._embed(anchors_B), shared, lambda mask: masks[mask.causal].of(mask.window))
         hidden_BKH = self._predicting(hidden_BNH)
         return Draft(hidden_BKH, self.logits(hidden_BKH))
@@ -206,13 +203,15 @@ class DFlash:
 
     def _run(self, hidden_BNH: Tensor, shared: Pass, visible: Callable[[LayerMask], Visible]) -> Tensor:
         """All layers and the final norm over the embedded slots."""
-        eps = self._sizes.eps
+        eps, computing, update = self._sizes.eps, self._target.computing, None
         for block, around, mask in zip(self._blocks, self._around, self.config.layers, strict=True):
-            mixing = partial(attend, block=block, sizes=self._sizes, shared=shared, visible=visible(mask))
-            hidden_BNH = around.attention(rms_norm(hidden_BNH, block.attention_norm, eps), mixing).add_(hidden_BNH)
-            normed_BNH = rms_norm(hidden_BNH, block.mlp_norm, eps)
-            hidden_BNH = around.mlp(normed_BNH, partial(mlp, block=block)).add_(hidden_BNH)
-        return rms_norm(hidden_BNH, self._norm, eps)
+            mixing = partial(computing.attend, block=block, sizes=self._sizes, shared=shared, visible=visible(mask))
+            hidden_BNH, normed_BNH = computing.add_norm(hidden_BNH, update, block.attention_norm, eps)
+            hidden_BNH, normed_BNH = computing.add_norm(
+                hidden_BNH, around.attention(normed_BNH, mixing), block.mlp_norm, eps
+            )
+            update = around.mlp(normed_BNH, partial(computing.mlp, block=block))
+        return computing.add_norm(hidden_BNH, update, self._norm, eps)[1]
 
     def _predicting(self, hidden_BNH: Tensor) -> Tensor:
         return hidden_BNH[:, self.config.block_size - self.config.max_tokens :]
