@@ -42,8 +42,8 @@ class Blocks:
 
     def share(self, source: int, slot: int, count: int) -> bool:
         """Take over the context of the first tokens of another slot."""
-        self._cache.share(source, slot, count)
-        self._lengths.start(slot, count)
+        self.cache.share(source, slot, count)
+        self.lengths.start(slot, count)
         return True
 
     def observe(self, committed: Committed) -> None:
