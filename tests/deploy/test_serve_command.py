@@ -70,9 +70,9 @@ def test_ray_is_typed_first(capsys, pair):
 
 
 BAD = [
-    ([], "answers no requests over a network yet"),
+    ([], "--print is for engines of others"),
     (["--engine", "vlm"], "Did you mean 'vllm'"),
-    (["--engine", "outrider"], "serves nothing yet"),
+    (["--engine", "outrider"], "--print is for engines of others"),
     (["--engine", "vllm", "--method", "dflsh"], "Did you mean 'dflash'"),
     (["--engine", "vllm", "--method", "dflash"], "needs a draft model"),
     (["--engine", "vllm", "--method", "mtp", "--drafter", "D"], "takes no draft model"),

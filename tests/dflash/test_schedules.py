@@ -69,6 +69,9 @@ class Checked:
     def forget(self, slot: int) -> None:
         self._memory.forget(slot)
 
+    def share(self, source: int, slot: int, count: int) -> bool:
+        return self._memory.share(source, slot, count)
+
 
 def params_of(chance: random.Random, room: int, temperature: float) -> SamplingParams:
     penalty = 0.5 if chance.random() < 0.3 else 0.0

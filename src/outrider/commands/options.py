@@ -4,10 +4,10 @@ Imported when the command line starts, so nothing heavy may be imported here.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,6 +15,8 @@ from outrider.drafters.options import Budget, DraftOptions
 from outrider.errors import UsageError
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from outrider.engine.params import SamplingParams
 
 
@@ -37,6 +39,15 @@ class Load(StrEnum):
 def option(*names: str, text: str, **more: Any) -> Any:
     """Declare an option whose default goes without saying."""
     return typer.Option(*names, help=text, show_default=False, **more)
+
+
+def given(group: "DataclassInstance") -> list[str]:
+    """Return the options of a group that differ from their defaults, as they are typed."""
+    usual, hints = type(group)(), get_type_hints(type(group), include_extras=True)
+    changed = [one.name for one in fields(group) if getattr(group, one.name) != getattr(usual, one.name)]
+    told = [hints[name].__metadata__[0] for name in changed]
+    # Within Annotated the first spelling stands where otherwise a default would.
+    return [str(next(iter((one.default, *one.param_decls)))) for one in told]
 
 
 Model = Annotated[

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from outrider.commands.drafter_check import check_drafters
 from outrider.commands.opening import is_here
-from outrider.commands.options import Drafting, Loading
+from outrider.commands.options import Drafting, Loading, given
 from outrider.commands.screen import stderr
 from outrider.commands.serve_options import Drafted, Run, Spread
 from outrider.commands.serve_own_options import Own
@@ -79,10 +79,8 @@ def _check(request: Request) -> None:
     """Refuse options of other engines, which would be passed over."""
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise UsageError("Serving needs FastAPI and uvicorn: pip install 'outrider[serve]'.")
-    usual = {**vars(Spread()), **vars(Run())}
-    given = {**vars(request.spread), **vars(request.run)}
-    own = {"host", "max_len", "port"}
-    foreign = [name for name, value in given.items() if value != usual[name] and name not in own]
+    own = {"--host", "--max-len", "--port"}
+    foreign = [name for name in (*given(request.spread), *given(request.run)) if name not in own]
     if request.more:
         foreign.append("-- WORDS")
     if foreign:
@@ -103,11 +101,11 @@ def refuse(own: Own, loading: Loading) -> None:
     Raises:
         UsageError: names the first.
     """
-    given = {**vars(own), **vars(loading)}
-    usual = {**vars(Own()), **vars(Loading())}
-    ours = next((name for name, value in given.items() if value != usual[name]), None)
-    if ours is not None:
-        raise UsageError(f"{ours} is for our own engine: leave out --engine, or give the engine's own words after --.")
+    ours = [*given(own), *given(loading)]
+    if ours:
+        raise UsageError(
+            f"{ours[0]} is for our own engine: leave out --engine, or give the engine's own words after --."
+        )
 
 
 def how_to_draft(model: str, drafted: Drafted) -> tuple[str, Drafting]:

@@ -3,7 +3,7 @@
 Convolution along paths, unit queries and keys, decay and beta, the delta rule in its tree form, the heads' norm and
 gate: what ``tree_convolution``, ``gdn_tree`` and the layer do one after the other in plain PyTorch. A pass leaves what
 the nodes wrote in a tape of all layers, and one launch commits a path in all of them. The kernels are in
-``delta_tree_kernel``.
+``delta_tree_kernel`` and ``delta_commit_kernel``.
 Shape letters: L layers, B batch rows, N nodes, P path, K key heads, V value heads, D key size, E value size, C channels
 of the convolution, W its width, X all that is projected: C, then V E gates, V betas, V decays.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from outrider.kernels.launch import SMALLEST, early, power, room, tile
+from outrider.kernels.launch import SMALLEST, early, interpreted, power, room, tile
 
 MOST_NODES = 64  # of one system that is solved in a program's registers
 
@@ -124,7 +124,8 @@ def delta_tree(  # noqa: PLR0917 -- the parts of a layer
         "NODES": tile(nodes),
         "KEY_WIDTH": tile(shape.key_size),
         # float32 by tensor cores, in parts: all digits where float32 flows, sixteen bits where half precision does.
-        "EXACT": "tf32x3" if projected_BNX.dtype == torch.float32 else "bf16x3",
+        # Triton's interpreter knows no bf16x3 and computes tf32x3 in float32.
+        "EXACT": "tf32x3" if projected_BNX.dtype == torch.float32 or interpreted() else "bf16x3",
     }
     values = {"PART": tile(shape.value_size) // parts, "PARTS": parts}
     few, prepare, rest, *_ = _kernels()
@@ -215,12 +216,13 @@ def commit_layers(  # noqa: PLR0917 -- the parts of a commit
 @cache
 def _kernels() -> tuple[Any, ...]:
     """Build the kernels when they are first wanted: Triton is on GPU machines alone."""
+    from outrider.kernels import delta_commit_kernel as committing
     from outrider.kernels import delta_tree_kernel as built
 
     return (
         built.few_nodes_kernel,
         built.prepare_kernel,
         built.values_kernel,
-        built.commit_states_kernel,
-        built.commit_inputs_kernel,
+        committing.commit_states_kernel,
+        committing.commit_inputs_kernel,
     )
